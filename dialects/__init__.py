@@ -1,0 +1,1 @@
+"""The dialects of uopc: utensor (values), ukernel (plans and kernels), uloop (index ranges)."""

@@ -1,0 +1,1 @@
+"""The tensor library and the front doors for other frameworks."""

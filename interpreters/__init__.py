@@ -1,0 +1,1 @@
+"""Reference semantics of every level, on xDSL's interpreter framework and numpy."""

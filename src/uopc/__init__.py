@@ -1,0 +1,1 @@
+"""uopc: a compiler for tensor programs on xDSL."""
