@@ -1,0 +1,100 @@
+"""What a compiled program is, in plain data: the description that the runtime works from.
+
+A Plan is read off a `ukernel.plan` op and holds no IR and no tensor. It names every buffer a
+program touches, in the order of the C entry's parameters:
+
+    sizes (int64_t, one a symbol), inputs, outputs, workspace
+
+Buffers are referred to by short names: `in0`, `const0`, `tmp0`, `out0`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class SizeExpr(Protocol):
+    """A size that depends on symbols: a linear form, product or quotient of them."""
+
+    def evaluate_named(self, symbols: dict[str, int]) -> int:
+        """The value of the size when each symbol has the given value."""
+        ...
+
+
+Size = int | SizeExpr
+"""An extent: a plain number, or an expression over the plan's symbols."""
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A size known at the call: `lower <= value <= upper`."""
+
+    name: str
+    lower: int
+    upper: int
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """One array of a plan, contiguous in row-major order."""
+
+    ref: str
+    """`in0`, `const0`, `tmp0` or `out0`."""
+    name: str
+    """The name the program's author gave it, or the ref."""
+    dtype: str
+    """As the IR spells element types: f64 f32 f16 bf16 i1 i8..i64 ui8..ui64."""
+    shape: tuple[Size, ...]
+    offset: int = -1
+    """Byte offset in the workspace, for temporaries; -1 elsewhere."""
+    alias: str = ""
+    """For an output that is an input or another output unchanged: that buffer's ref."""
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """One launch: which kernel, on which buffers, at which cost."""
+
+    name: str
+    """`r_4_8`, `e_3`: r for a body with a reduction, then the output's shape."""
+    symbol: str
+    """The kernel's symbol in the IR; launches of equal kernels share it."""
+    refs: tuple[str, ...]
+    """The buffers in the order of the kernel's parameters, outputs last."""
+    writes: int
+    """How many of `refs`, counted from the end, are written."""
+    flops: int
+    bytes: int
+    """Estimates: operations, and bytes read plus written; at the symbols' upper bounds."""
+    symbols: tuple[str, ...] = ()
+    """The sizes that the kernel takes, as its first parameters."""
+    doc: str = ""
+    """Which tensor ops it computes."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A program as a list of kernel launches over buffers."""
+
+    name: str
+    symbols: tuple[Symbol, ...] = ()
+    inputs: tuple[Buffer, ...] = ()
+    constants: tuple[Buffer, ...] = ()
+    temps: tuple[Buffer, ...] = ()
+    outputs: tuple[Buffer, ...] = ()
+    kernels: tuple[KernelCall, ...] = ()
+    workspace_bytes: int = 0
+    """Storage that the temporaries need together, 64-byte aligned."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """Emitted source with the plans it implements."""
+
+    source: str
+    language: str
+    """`c` or `cuda`."""
+    plans: tuple[Plan, ...]
+    names: dict[str, str] = field(default_factory=dict[str, str])
+    """IR symbol to the identifier it has in the source."""
