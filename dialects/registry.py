@@ -1,0 +1,56 @@
+"""Which dialects uopc brings, by name. Add a row, and every tool has the dialect.
+
+A row is text, imported when the dialect is first met: a tool that starts must not pay for what
+its input does not use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.ir import Dialect
+
+DIALECTS: dict[str, str] = {
+    "ukernel": "uopc.dialects.kernel:UKernel",
+    "uloop": "uopc.dialects.loop:ULoop",
+    "utensor": "uopc.dialects.tensor:UTensor",
+}
+
+
+def load_object(path: str) -> Any:
+    """The object that `package.module:Name` names."""
+    module_name, _, attribute = path.partition(":")
+    return getattr(importlib.import_module(module_name), attribute)
+
+
+def lazy_factory(path: str) -> Callable[[], Any]:
+    """A factory without arguments that imports what `path` names when it is called."""
+
+    def load() -> Any:
+        return load_object(path)
+
+    load.__doc__ = f"Load {path}."
+    return load
+
+
+def lazy_factories(table: Mapping[str, str]) -> dict[str, Callable[[], Any]]:
+    """One lazy factory for each row of a table of names and paths."""
+    return {name: lazy_factory(path) for name, path in table.items()}
+
+
+def dialect_factories() -> dict[str, Callable[[], Dialect]]:
+    """uopc's own dialects, as the factories that xDSL's Universe and Context take."""
+    return lazy_factories(DIALECTS)
+
+
+def make_context(*, allow_unregistered: bool = False) -> Context:
+    """A context that knows xDSL's dialects and uopc's; each is loaded when first met."""
+    from xdsl.dialects import get_all_dialects
+
+    context = Context(allow_unregistered=allow_unregistered)
+    for name, factory in {**get_all_dialects(), **dialect_factories()}.items():
+        context.register_dialect(name, factory)
+    return context

@@ -1,0 +1,20 @@
+"""Which passes uopc brings, by name. Add a row, and every tool has the pass.
+
+A row is text, imported when the pass is asked for. A name that another xDSL project uses breaks
+every tool in the environment, so common names carry the prefix `uopc-`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.passes import ModulePass
+
+from uopc.dialects.registry import lazy_factories
+
+PASSES: dict[str, str] = {}
+
+
+def pass_factories() -> dict[str, Callable[[], type[ModulePass]]]:
+    """uopc's passes, each as a factory that imports the pass when it is called."""
+    return lazy_factories(PASSES)
