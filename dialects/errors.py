@@ -28,6 +28,7 @@ class UopcError(Exception):
     """A mistake in what the user fed in, told in words.
 
     `kind` is a short kebab-case name with an anchor of the same name in docs/errors.md.
+    `excerpt` holds the lines of the source that the message speaks of, with a caret under them.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class UopcError(Exception):
         location: SourceLocation | None = None,
         pass_name: str = "",
         op_text: str = "",
+        excerpt: str = "",
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -47,10 +49,13 @@ class UopcError(Exception):
         self.location = location
         self.pass_name = pass_name
         self.op_text = op_text
+        self.excerpt = excerpt
 
     def __str__(self) -> str:
         where = f"{self.location}: " if self.location else ""
         lines = [f"{where}error: {self.message} [{self.kind}]"]
+        if self.excerpt:
+            lines.append(self.excerpt)
         if self.op_text:
             lines.append(f"  op: {self.op_text}")
         if self.pass_name:
