@@ -1,0 +1,113 @@
+"""The environment variables that uopc reads, all of them, in one table.
+
+Every other module asks here; nothing else looks a `UOPC_` name up. The table in the README is the
+same table (`VARIABLES`). Values are read at the time of asking, so a test or a notebook may change
+them between two compilations.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from uopc.dialects.errors import UopcError
+
+MAX_DEBUG_LEVEL = 4
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One environment variable: its name, its default in words, and what it does."""
+
+    name: str
+    default: str
+    meaning: str
+
+
+CC = Variable(
+    "UOPC_CC",
+    "the first of cc, gcc, clang on PATH",
+    "the C compiler: a name, a path (spaces are fine), or a command such as `ccache gcc`",
+)
+CACHE = Variable(
+    "UOPC_CACHE",
+    "$XDG_CACHE_HOME/uopc, else ~/.cache/uopc",
+    "the folder that keeps compiled code between runs",
+)
+DEBUG = Variable(
+    "UOPC_DEBUG",
+    "0",
+    "1 a line a run; 2 a line a kernel; 3 a second, warm run of each kernel; 4 the C as well",
+)
+THREADS = Variable(
+    "UOPC_THREADS",
+    "the processors that this process may use",
+    "how many threads a program may run on",
+)
+CUDA = Variable(
+    "UOPC_CUDA",
+    "found through CUDA_HOME, PATH and the usual folders",
+    "the folder of the CUDA toolkit",
+)
+
+VARIABLES: tuple[Variable, ...] = (CC, CACHE, DEBUG, THREADS, CUDA)
+
+
+def compiler_command() -> str:
+    """What UOPC_CC holds, or the empty string."""
+    return os.environ.get(CC.name, "").strip()
+
+
+def cache_directory() -> Path | None:
+    """Where compiled code is kept; None where no folder of the user can be named."""
+    if chosen := os.environ.get(CACHE.name, ""):
+        return Path(os.path.expanduser(chosen)).absolute()  # noqa: PTH111 (never raises)
+    # The XDG specification: a relative path there is to be ignored.
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if base.is_absolute():
+        return base / "uopc"
+    try:
+        return Path.home() / ".cache" / "uopc"
+    except RuntimeError:
+        return None
+
+
+def debug_level() -> int:
+    """UOPC_DEBUG, 0 when it is unset. Raises `bad-environment` unless it is 0 to 4."""
+    return _integer(DEBUG, 0, MAX_DEBUG_LEVEL, 0)
+
+
+def thread_count() -> int:
+    """UOPC_THREADS, else the processors of this process's affinity mask.
+
+    Raises `bad-environment` unless the variable is a number from 1 to 4096.
+    """
+    return _integer(THREADS, 1, 4096, available_processors())
+
+
+def available_processors() -> int:
+    """How many processors this process may use, which may be fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return os.cpu_count() or 1
+
+
+def cuda_directory() -> Path | None:
+    """What UOPC_CUDA names, or None."""
+    chosen = os.environ.get(CUDA.name, "")
+    return Path(chosen).absolute() if chosen else None
+
+
+def _integer(variable: Variable, lower: int, upper: int, default: int) -> int:
+    text = os.environ.get(variable.name, "").strip()
+    if not text:
+        return default
+    # isdecimal, not int(): int() also takes `1_0`, `+1` and text of any length.
+    if text.isascii() and text.isdecimal() and len(text) <= 6 and lower <= int(text) <= upper:
+        return int(text)
+    raise UopcError(
+        "bad-environment",
+        f"{variable.name} is {text[:40]!r}; expected a number from {lower} to {upper}",
+        hint=f"{variable.name} means: {variable.meaning}",
+    )
