@@ -1,0 +1,414 @@
+"""A compiled plan that can be called on numpy arrays.
+
+    exe = load_program(program)
+    result = exe(a, b)                      # one output: the array; several: a tuple
+    result = exe(a, weight=w, length=7)     # inputs and free sizes by name
+    exe.run_into([out], [a, b])             # into arrays that exist
+
+What a call promises:
+
+* Inputs are never written. One that is strided, misaligned or in column-major order is copied.
+* Outputs are fresh arrays on 64-byte boundaries. An output that is an input, or another output,
+  unchanged is a copy of it: writing to a result changes nothing else.
+* Calls from several threads run at the same time, each with a workspace of its own.
+* At debug level 0 a call is one C call; levels 2 and above call the kernels one by one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+import operator
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from uopc.dialects.errors import UopcError
+from uopc.lowering.plan import Buffer, Plan, Program
+from uopc.runtime import debug as debug_output
+from uopc.runtime import environment
+from uopc.runtime.buffers import (
+    C_CONTIGUOUS_AND_ALIGNED,
+    Array,
+    Shape,
+    Workspaces,
+    address,
+    admitted_input,
+    check_dtype,
+    empty_aligned,
+    input_name,
+    numpy_dtype,
+)
+from uopc.runtime.compiler import CompileOptions
+from uopc.runtime.library import Library, load_library
+from uopc.runtime.shapes import Binding, ShapeBinder
+from uopc.runtime.stepper import KernelStepper
+
+_BYTE = np.dtype(np.uint8)
+
+
+class Executable:
+    """One plan of a program, compiled and loaded."""
+
+    def __init__(
+        self,
+        program: Program,
+        plan_name: str | None = None,
+        *,
+        options: CompileOptions | None = None,
+        debug: int | None = None,
+        debug_program: Callable[[], Program] | None = None,
+    ) -> None:
+        """Compile `program` unless the cache has it, and load it.
+
+        `plan_name` may be left out where the program has one plan. `debug` is the level of
+        runtime/debug.py; None asks UOPC_DEBUG, once, here. `debug_program` makes the same program
+        with kernels that can be called from outside; levels 2 and above need it.
+
+        Raises `unknown-plan`, `wrong-language` and what `load_library` raises.
+        """
+        start = time.perf_counter()
+        if program.language != "c":
+            raise UopcError(
+                "wrong-language",
+                f"the program is in {program.language}; this runtime takes c",
+            )
+        self.program = program
+        self.plan: Plan = chosen_plan(program, plan_name)
+        self.source: str = program.source
+        self.debug: int = environment.debug_level() if debug is None else debug
+        self.library: Library = load_library(program.source, options)
+        plan = self.plan
+        self._options = options
+        self._debug_program = debug_program
+        self._stepper: KernelStepper | None = None
+        self._inputs = [_InputSlot(buffer) for buffer in plan.inputs]
+        self._written = [
+            (position, numpy_dtype(buffer.dtype))
+            for position, buffer in enumerate(plan.outputs)
+            if not buffer.alias
+        ]
+        self._aliases = _alias_sources(plan)
+        self._binder = ShapeBinder(plan)
+        self._workspaces = Workspaces(plan.workspace_bytes) if plan.workspace_bytes > 0 else None
+        pointers = len(plan.inputs) + len(self._written) + (self._workspaces is not None)
+        entry = program.names.get(plan.name, plan.name)
+        self._entry = self.library.function(entry, len(plan.symbols), pointers)
+        self._single = len(plan.outputs) == 1
+        self.schedule_seconds: float = time.perf_counter() - start
+        """Work that preceded the next run, told in its debug line and then forgotten."""
+
+    def __repr__(self) -> str:
+        return f"<Executable {self.plan.name}: {len(self.plan.kernels)} kernels>"
+
+    def __call__(self, *arrays: object, **named: object) -> Any:
+        """Run on arrays given in the plan's order or by name; sizes that no input has, by name.
+
+        Returns the array of the one output, or a tuple of arrays.
+
+        Raises `wrong-input-count`, `wrong-type`, `wrong-dtype`, `byte-order`, `unknown-argument`
+        and what ShapeBinder.bind raises.
+        """
+        start = time.perf_counter() if self.debug else 0.0
+        sizes: dict[str, int] | None = None
+        values: Sequence[object] = arrays
+        if named:
+            values, sizes = self._by_name(arrays, named)
+        inputs, pointers = self._admit(values)
+        binding = self._binder.bind([array.shape for array in inputs], sizes)
+        outputs: list[Array | None] = [None] * len(binding.outputs)
+        shapes = binding.outputs
+        for position, dtype in self._written:
+            array = empty_aligned(shapes[position], dtype, "an output")
+            outputs[position] = array
+            pointers.append(address(array))
+        self._launch(binding, pointers, start)
+        results = self._completed(outputs, inputs, shapes) if self._aliases else outputs
+        return results[0] if self._single else tuple(results)
+
+    def run_into(self, outputs: Sequence[Array], inputs: Sequence[object], **sizes: object) -> None:
+        """Run and write the results into `outputs`, arrays of the right dtype and shape.
+
+        They may be strided, and may overlap inputs or each other's memory: results then go
+        through a fresh array. Raises what a call raises, `wrong-output-count`,
+        `wrong-output-shape` and `read-only-output`.
+        """
+        start = time.perf_counter() if self.debug else 0.0
+        given: dict[str, int] | None = None
+        values: Sequence[object] = inputs
+        if sizes:
+            values, given = self._by_name(inputs, sizes)
+        arrays, pointers = self._admit(values)
+        binding = self._binder.bind([array.shape for array in arrays], given)
+        self._check_outputs(outputs, binding)
+        direct: list[Array | None] = [None] * len(outputs)
+        for position, dtype in self._written:
+            target = outputs[position]
+            others = [*arrays, *outputs[:position], *outputs[position + 1 :]]
+            if not _writable_in_place(target, others):
+                target = empty_aligned(binding.outputs[position], dtype, "an output")
+            direct[position] = target
+            pointers.append(address(target))
+        self._launch(binding, pointers, start)
+        # All results are read before any is copied: an output may share an input's memory.
+        results = self._completed(direct, arrays, binding.outputs)
+        for target, result in zip(outputs, results, strict=True):
+            if target is not result:
+                target[...] = result
+
+    # -- arguments ---------------------------------------------------------------------------------
+
+    def _admit(self, values: Sequence[object]) -> tuple[list[Array], list[int | None]]:
+        slots = self._inputs
+        if len(values) != len(slots):
+            raise self._wrong_count(len(values))
+        arrays: list[Array] = []
+        pointers: list[int | None] = []
+        for value, slot in zip(values, slots, strict=True):
+            # The common case first, in as few steps as tell it.
+            if (
+                type(value) is np.ndarray
+                and value.dtype is slot.quick_dtype
+                and value.flags.num & C_CONTIGUOUS_AND_ALIGNED == C_CONTIGUOUS_AND_ALIGNED
+            ):
+                array: Array = value
+            else:
+                array = admitted_input(value, slot.buffer)
+            arrays.append(array)
+            pointers.append(address(array))
+        return arrays, pointers
+
+    def _wrong_count(self, got: int) -> UopcError:
+        names = ", ".join(input_name(buffer) for buffer in self.plan.inputs[:20])
+        expected = len(self.plan.inputs)
+        return UopcError(
+            "wrong-input-count",
+            f"{debug_output.printable(self.plan.name)} takes {expected} "
+            f"input{'' if expected == 1 else 's'}{': ' if names else ''}{names}; got {got}",
+        )
+
+    def _by_name(
+        self, arrays: Sequence[object], named: Mapping[str, object]
+    ) -> tuple[list[object], dict[str, int]]:
+        """Positional and named arguments as the list of inputs, and the sizes."""
+        # By ref too, which is the only name of an input that shares its name with another.
+        positions = {buffer.ref: index for index, buffer in enumerate(self.plan.inputs)}
+        positions |= {buffer.name: index for index, buffer in enumerate(self.plan.inputs)}
+        symbols = {symbol.name for symbol in self.plan.symbols}
+        values: dict[int, object] = dict(enumerate(arrays))
+        sizes: dict[str, int] = {}
+        for name, value in named.items():
+            # A free size has no other way in, so it goes before an input of the same name.
+            if name in self._binder.free or (name in symbols and name not in positions):
+                sizes[name] = _size_value(name, value)
+            elif (index := positions.get(name)) is None:
+                raise self._unknown_argument(
+                    name, [*(buffer.name for buffer in self.plan.inputs), *symbols]
+                )
+            elif index in values:
+                raise UopcError("unknown-argument", f"input `{name}` is given twice")
+            else:
+                values[index] = value
+        expected = range(len(self.plan.inputs))
+        if sorted(values) != list(expected):
+            missing = [self.plan.inputs[index].name for index in expected if index not in values]
+            error = self._wrong_count(len(values))
+            error.hint = f"missing: {', '.join(missing)}" if missing else ""
+            raise error
+        return [values[index] for index in expected], sizes
+
+    def _unknown_argument(self, name: str, known: list[str]) -> UopcError:
+        import difflib
+
+        near = difflib.get_close_matches(name, known, n=1)
+        return UopcError(
+            "unknown-argument",
+            f"{debug_output.printable(self.plan.name)} has no input or size `{name}`",
+            hint=f"did you mean `{near[0]}`?" if near else f"it has: {', '.join(known)}",
+        )
+
+    def _check_outputs(self, outputs: Sequence[Array], binding: Binding) -> None:
+        buffers = self.plan.outputs
+        if len(outputs) != len(buffers):
+            raise UopcError(
+                "wrong-output-count",
+                f"{debug_output.printable(self.plan.name)} has {len(buffers)} outputs; "
+                f"got {len(outputs)} arrays to write to",
+            )
+        for array, buffer, shape in zip(outputs, buffers, binding.outputs, strict=True):
+            name = input_name(buffer)
+            if not isinstance(array, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance] (callers may not check)
+                raise UopcError(
+                    "wrong-type",
+                    f"output {name} is a {type(array).__name__}; expected a numpy array",
+                )
+            check_dtype(array, buffer, "output")
+            if array.shape != shape:
+                raise UopcError(
+                    "wrong-output-shape",
+                    f"output {name} has shape {list(array.shape)}; expected {list(shape)}",
+                )
+            if not array.flags.writeable:
+                raise UopcError("read-only-output", f"output {name} is a read-only array")
+
+    # -- running -----------------------------------------------------------------------------------
+
+    def _launch(self, binding: Binding, pointers: list[int | None], start: float) -> None:
+        workspaces = self._workspaces
+        if workspaces is None:
+            if self.debug:
+                self._launch_aloud(binding, pointers, start)
+            else:
+                self._entry(*binding.sizes, *pointers)
+            return
+        workspace = workspaces.take()
+        pointers.append(address(workspace))
+        if self.debug:
+            self._launch_aloud(binding, pointers, start)
+        else:
+            self._entry(*binding.sizes, *pointers)
+        workspaces.give(workspace)
+
+    def _launch_aloud(self, binding: Binding, pointers: list[int | None], start: float) -> None:
+        """Run, and print what the debug level asks for."""
+        kernels: list[debug_output.KernelTime] = []
+        lines: list[str] = []
+        stepper = self._steps(lines) if self.debug >= 2 else None
+        began = time.perf_counter()
+        if stepper is None:
+            self._entry(*binding.sizes, *pointers)
+        else:
+            kernels = stepper.run(binding.sizes, pointers, again=self.debug >= 3)
+        ended = time.perf_counter()
+        again = sum(kernel.again or 0.0 for kernel in kernels)
+        schedule = began - start + self.schedule_seconds
+        self.schedule_seconds = 0.0
+        lines += [debug_output.kernel_line(kernel) for kernel in kernels]
+        count = len(self.plan.kernels)
+        lines.append(debug_output.run_line(self.plan.name, count, schedule, ended - began - again))
+        debug_output.say(*lines)
+
+    def _steps(self, lines: list[str]) -> KernelStepper | None:
+        """The kernels one by one; None, with a line that says so, where they cannot be called."""
+        if self._stepper is not None:
+            return self._stepper
+        program, library = self.program, self.library
+        if self._debug_program is not None:
+            program = self._debug_program()
+            library = load_library(program.source, self._options)
+        try:
+            stepper = KernelStepper(program, chosen_plan(program, self.plan.name), library)
+        except UopcError as error:
+            lines.append(f"  (no line a kernel: {error.message})")
+            return None
+        if self.debug >= 4:
+            lines += stepper.sources()
+        self._stepper = stepper
+        return stepper
+
+    def _completed(
+        self, outputs: Sequence[Array | None], inputs: Sequence[Array], shapes: Sequence[Shape]
+    ) -> list[Array]:
+        """The outputs, with those that are other buffers unchanged filled in as copies."""
+        results = list(outputs)
+        for position, kind, source in self._aliases:
+            origin: Array | None
+            if kind == "in":
+                origin = inputs[source]
+            elif kind == "out":
+                origin = results[source]
+            else:
+                origin = self._constant(source, shapes[position])
+            assert origin is not None
+            copy = empty_aligned(shapes[position], origin.dtype, "an output")
+            copy[...] = origin.reshape(shapes[position])
+            results[position] = copy
+        return results  # pyright: ignore[reportReturnType] (every output is written or an alias)
+
+    def _constant(self, index: int, shape: Shape) -> Array:
+        buffer = self.plan.constants[index]
+        where = self.library.address(self.program.names.get(buffer.ref, buffer.ref))
+        dtype = numpy_dtype(buffer.dtype)
+        raw = ctypes.string_at(where, math.prod(shape) * dtype.itemsize)
+        return np.frombuffer(raw, dtype)
+
+
+class _InputSlot:
+    """One input: its description, and the dtype that needs no closer look."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+        # Booleans always get a closer look, at their bytes.
+        self.quick_dtype = None if buffer.dtype == "i1" else numpy_dtype(buffer.dtype)
+
+
+def load_program(
+    program: Program,
+    plan_name: str | None = None,
+    *,
+    options: CompileOptions | None = None,
+    debug: int | None = None,
+    debug_program: Callable[[], Program] | None = None,
+) -> Executable:
+    """Compile and load one plan of `program`; see Executable. Safe from any thread."""
+    return Executable(program, plan_name, options=options, debug=debug, debug_program=debug_program)
+
+
+def chosen_plan(program: Program, plan_name: str | None) -> Plan:
+    """The plan of that name, or the only one. Raises `unknown-plan`."""
+    plans = {plan.name: plan for plan in program.plans}
+    if plan_name is None and len(plans) == 1:
+        return program.plans[0]
+    if plan_name is not None and plan_name in plans:
+        return plans[plan_name]
+    names = ", ".join(debug_output.printable(name)[:60] for name in list(plans)[:10])
+    raise UopcError(
+        "unknown-plan",
+        f"the program has no plan {plan_name!r}"
+        if plan_name is not None
+        else f"the program has {len(plans)} plans",
+        hint=f"name one of: {names}" if names else "a public function becomes a plan",
+    )
+
+
+def _size_value(name: str, value: object) -> int:
+    if not isinstance(value, bool):
+        with contextlib.suppress(TypeError):
+            return operator.index(value)  # pyright: ignore[reportArgumentType] (it is the test)
+    raise UopcError(
+        "wrong-type", f"size `{name}` is a {type(value).__name__}; expected a whole number"
+    )
+
+
+def _alias_sources(plan: Plan) -> list[tuple[int, str, int]]:
+    """For each output that is another buffer: its position, the other's kind and position.
+
+    Outputs that are inputs come first, so that no alias of an alias is read before it is set.
+    """
+    places = {
+        buffer.ref: (kind, position)
+        for kind, buffers in (
+            ("in", plan.inputs),
+            ("const", plan.constants),
+            ("out", plan.outputs),
+        )
+        for position, buffer in enumerate(buffers)
+    }
+    refs = {buffer.ref: buffer for buffer in plan.outputs}
+    found: list[tuple[int, str, int]] = []
+    for position, output in enumerate(plan.outputs):
+        if not output.alias:
+            continue
+        ref = output.alias
+        while ref in refs and refs[ref].alias:
+            ref = refs[ref].alias
+        found.append((position, *places[ref]))
+    return found
+
+
+def _writable_in_place(target: Array, others: Sequence[Array]) -> bool:
+    if target.flags.num & C_CONTIGUOUS_AND_ALIGNED != C_CONTIGUOUS_AND_ALIGNED:
+        return False
+    return not any(np.may_share_memory(target, other) for other in others)
