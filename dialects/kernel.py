@@ -1,0 +1,545 @@
+"""ukernel: a plan of kernel launches over buffers, and the kernels.
+
+    plan    ::= plan @name SIZES? ins(%x : memref<4x8xf32>, …) { step* return }
+    step    ::= %t = temp : M (at OFFSET)?          storage of the plan, contents undefined
+              | %o = output : M                     storage of the caller
+              | %c = constant dense<…> : M
+              | %v = view %b : M -> M               the same elements in another shape
+              | launch @kernel (sizes(%n, …))? ins(%a, %b : M, M) outs(%o : M)
+    return  ::= return %o, … : M, …                 one a result; an input or a view is an alias
+    kernel  ::= kernel @name SIZES? ins(%a : M, …) outs(%o : M, …) (attributes {…})? { body }
+    SIZES   ::= sizes(%n = n = 1 to 64, …)          sizes known at the call
+    M       ::= memref<?x8xf32> (of [n + 1, 8])?    a `?` is followed by its expression
+
+The plan is the only place that says who reads and writes what. A kernel's body is at the level
+of utensor (then `read` and `write` connect it to its buffers), uloop, or upstream loops.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Dialect, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, Pure, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from uopc.dialects.element_types import element_type, signless
+from uopc.dialects.index_expr import Expr
+from uopc.dialects.kernel_signature import (
+    BufferedOp,
+    Signature,
+    buffer_of,
+    buffer_type,
+    check_sizes,
+    parse_buffer,
+    print_buffer,
+)
+from uopc.dialects.numbers import print_dense
+from uopc.dialects.sizes import Size, SizesAttr, element_count, sizes_of, tensor_type
+
+
+@irdl_op_definition
+class KernelOp(BufferedOp):
+    """One loop nest over buffers: inputs first, then `outputs` buffers that it writes."""
+
+    name = "ukernel.kernel"
+    outputs = prop_def(IntegerAttr)
+    flops = prop_def(IntegerAttr, default_value=IntegerAttr(0, i64))
+    """Operations a launch performs, at the sizes' upper bounds."""
+    bytes = prop_def(IntegerAttr, default_value=IntegerAttr(0, i64))
+    """Bytes a launch must read and write, at the sizes' upper bounds."""
+    target = opt_prop_def(StringAttr)
+    schedule = opt_prop_def(StringAttr)
+    doc = opt_prop_def(StringAttr)
+    """Which tensor ops it computes."""
+    traits = traits_def(IsolatedFromAbove(), NoTerminator(), SymbolOpInterface())
+
+    def __init__(
+        self,
+        name: str,
+        symbols: Sequence[Expr],
+        buffer_sizes: Sequence[Sequence[Size]],
+        outputs: int,
+        body: Block,
+    ):
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(name),
+                "symbols": SizesAttr(tuple(symbols)),
+                "buffer_sizes": ArrayAttr([SizesAttr(tuple(s)) for s in buffer_sizes]),
+                "outputs": IntegerAttr(outputs, i64),
+                "flops": IntegerAttr(0, i64),
+                "bytes": IntegerAttr(0, i64),
+            },
+            regions=[Region(body)],
+        )
+
+    @property
+    def inputs_count(self) -> int:
+        return len(self.buffers) - self.outputs.value.data
+
+    @property
+    def display_name(self) -> str:
+        """The name without what makes the symbol unique: `r_4` of `@r_4$1`."""
+        return self.sym_name.data.partition("$")[0]
+
+    def verify_(self) -> None:
+        super().verify_()
+        if not 0 <= self.outputs.value.data <= len(self.buffers):
+            raise VerifyException(
+                f"a kernel with {len(self.buffers)} buffers cannot write "
+                f"{self.outputs.value.data} of them"
+            )
+
+    def print(self, printer: Printer) -> None:
+        self.print_sizes_clause(printer)
+        self.print_arguments(printer, "ins", 0, self.inputs_count)
+        self.print_arguments(printer, "outs", self.inputs_count, len(self.buffers))
+        names = ("flops", "bytes", "target", "schedule", "doc")
+        shown = {n: a for n in names if (a := self.properties.get(n)) not in (None, _ZERO)}
+        extra = {n: a for n, a in {**shown, **self.attributes}.items() if a is not None}
+        if extra:
+            printer.print_string(" attributes ")
+            printer.print_attr_dict(extra)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> KernelOp:
+        name = parser.parse_symbol_name()
+        signature = Signature(parser)
+        signature.parse_buffers("ins")
+        outputs = signature.parse_buffers("outs")
+        properties = signature.properties(name)
+        attributes: dict[str, Attribute] = {}
+        given = parser.parse_optional_attr_dict_with_keyword()
+        for key, value in (given.data if given else {}).items():
+            target = properties if key in cls.get_irdl_definition().properties else attributes
+            target[key] = value
+        properties["outputs"] = IntegerAttr(outputs, i64)
+        properties.setdefault("flops", _ZERO)
+        properties.setdefault("bytes", _ZERO)
+        body = parser.parse_region(signature.arguments)
+        return cls.create(properties=properties, attributes=attributes, regions=[body])
+
+
+@irdl_op_definition
+class ReadOp(IRDLOperation):
+    """`ukernel.read %b : memref<4x8xf32> -> tensor<4x8xf32>`: a buffer's contents as a value."""
+
+    name = "ukernel.read"
+    buffer = operand_def(MemRefType)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = "$buffer attr-dict `:` type($buffer) `->` type($result)"
+
+    def __init__(self, buffer: SSAValue, sizes: Sequence[Size]):
+        result = tensor_type(buffer_of(buffer).element_type, tuple(sizes))
+        super().__init__(operands=[buffer], result_types=[result])
+
+    def verify_(self) -> None:
+        _check_same_shape(self.buffer, self.result, self.name)
+
+
+@irdl_op_definition
+class WriteOp(IRDLOperation):
+    """`ukernel.write %t, %b : tensor<4xf32>, memref<4xf32>`: a value fills a buffer."""
+
+    name = "ukernel.write"
+    value = operand_def(TensorType)
+    buffer = operand_def(MemRefType)
+    assembly_format = "$value `,` $buffer attr-dict `:` type($value) `,` type($buffer)"
+
+    def __init__(self, value: SSAValue, buffer: SSAValue):
+        super().__init__(operands=[value, buffer])
+
+    def verify_(self) -> None:
+        _check_same_shape(self.buffer, self.value, self.name)
+
+
+def _check_same_shape(buffer: SSAValue, tensor: SSAValue, what: str) -> None:
+    if not isinstance(tensor.type, TensorType):
+        raise VerifyException(f"{what}: expected a tensor, got {tensor.type}")
+    typed = cast("TensorType[Attribute]", tensor.type)
+    expected = buffer_type(typed.element_type, sizes_of(typed))
+    if buffer_of(buffer) != expected:
+        raise VerifyException(f"{what}: expected {expected} for {typed}, got {buffer.type}")
+
+
+@irdl_op_definition
+class PlanOp(BufferedOp):
+    """A program: a straight line of launches over its inputs, temporaries and outputs."""
+
+    name = "ukernel.plan"
+    input_names = opt_prop_def(ArrayAttr[StringAttr])
+    """The names that the program's author gave the inputs."""
+    workspace = prop_def(IntegerAttr, default_value=IntegerAttr(0, i64))
+    """Bytes of storage that the temporaries share; set by plan-memory."""
+    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
+
+    def __init__(
+        self,
+        name: str,
+        symbols: Sequence[Expr],
+        buffer_sizes: Sequence[Sequence[Size]],
+        body: Block,
+        input_names: Sequence[str] | None = None,
+    ):
+        names = None if input_names is None else ArrayAttr(list(map(StringAttr, input_names)))
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(name),
+                "symbols": SizesAttr(tuple(symbols)),
+                "buffer_sizes": ArrayAttr([SizesAttr(tuple(s)) for s in buffer_sizes]),
+                "input_names": names,
+                "workspace": _ZERO,
+            },
+            regions=[Region(body)],
+        )
+
+    def verify_(self) -> None:
+        super().verify_()
+        if self.input_names and len(self.input_names.data) != len(self.buffers):
+            raise VerifyException(
+                f"expected {len(self.buffers)} input names, got {len(self.input_names.data)}"
+            )
+        if not isinstance(self.block.last_op, ReturnOp):
+            raise VerifyException("a plan ends in ukernel.return")
+
+    def print(self, printer: Printer) -> None:
+        self.print_sizes_clause(printer)
+        self.print_arguments(printer, "ins", 0, len(self.buffers))
+        extra = dict(self.attributes)
+        if self.input_names is not None:
+            extra["input_names"] = self.input_names
+        if self.workspace != _ZERO:
+            extra["workspace"] = self.workspace
+        if extra:
+            printer.print_string(" attributes ")
+            printer.print_attr_dict(extra)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PlanOp:
+        name = parser.parse_symbol_name()
+        signature = Signature(parser)
+        signature.parse_buffers("ins")
+        properties: dict[str, Attribute] = {"workspace": _ZERO, **signature.properties(name)}
+        attributes: dict[str, Attribute] = {}
+        given = parser.parse_optional_attr_dict_with_keyword()
+        for key, value in (given.data if given else {}).items():
+            (properties if key in ("input_names", "workspace") else attributes)[key] = value
+        body = parser.parse_region(signature.arguments)
+        return cls.create(properties=properties, attributes=attributes, regions=[body])
+
+
+class StorageOp(IRDLOperation, ABC):
+    """A buffer that a plan makes: printed with the sizes of its `?`."""
+
+    sizes = prop_def(SizesAttr)
+    result = result_def(MemRefType)
+
+    def __init__(self, element: Attribute, sizes: Sequence[Size]):
+        super().__init__(
+            result_types=[buffer_type(element, sizes)],
+            properties={"sizes": SizesAttr(tuple(sizes))},
+        )
+
+    def verify_(self) -> None:
+        check_sizes(buffer_of(self.result), self.sizes, self.name)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        print_buffer(printer, self.result.type, self.sizes.data, with_bounds=True)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> StorageOp:
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        buffer, sizes = parse_buffer(parser, None)
+        return cls.create(result_types=[buffer], properties={"sizes": sizes}, attributes=attributes)
+
+
+@irdl_op_definition
+class TempOp(StorageOp):
+    """`ukernel.temp at 64 : memref<4xf32>`: storage of the plan, at a byte offset once
+    plan-memory has placed it."""
+
+    name = "ukernel.temp"
+    offset = opt_prop_def(IntegerAttr)
+
+    def print(self, printer: Printer) -> None:
+        if self.offset is not None:
+            printer.print_string(f" at {self.offset.value.data}")
+        super().print(printer)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> StorageOp:
+        offset = None
+        if parser.parse_optional_keyword("at"):
+            offset = IntegerAttr(parser.parse_integer(allow_boolean=False), i64)
+        op = super().parse(parser)
+        if offset is not None:
+            op.properties["offset"] = offset
+        return op
+
+
+@irdl_op_definition
+class OutputOp(StorageOp):
+    """`ukernel.output : memref<4xf32>`: storage that the caller gives for a result."""
+
+    name = "ukernel.output"
+
+
+@irdl_op_definition
+class ConstantOp(IRDLOperation):
+    """`ukernel.constant dense<[1, 2]> : memref<2xi32>`: a buffer of known contents."""
+
+    name = "ukernel.constant"
+    value = prop_def(DenseIntOrFPElementsAttr)
+    result = result_def(MemRefType)
+    traits = traits_def(Pure())
+
+    def __init__(self, value: DenseIntOrFPElementsAttr):
+        tensor = value.type
+        buffer = buffer_type(tensor.element_type, tensor.get_shape())
+        super().__init__(result_types=[buffer], properties={"value": value})
+
+    def verify_(self) -> None:
+        tensor, buffer = self.value.type, buffer_of(self.result)
+        expected = buffer_type(tensor.element_type, tensor.get_shape())
+        if buffer != expected:
+            raise VerifyException(f"ukernel.constant: expected {expected}, got {buffer}")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" ")
+        print_dense(printer, self.value)
+        printer.print_string(" : ")
+        printer.print_attribute(self.value.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ConstantOp:
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_keyword("dense")
+        op = cls(parser.parse_dense_int_or_fp_elements_attr(None))
+        op.attributes.update(attributes)
+        return op
+
+
+@irdl_op_definition
+class ViewOp(IRDLOperation):
+    """`ukernel.view %b : memref<4x8xf32> -> memref<32xf32>`: a buffer under another shape."""
+
+    name = "ukernel.view"
+    buffer = operand_def(MemRefType)
+    sizes = prop_def(SizesAttr)
+    result = result_def(MemRefType)
+    traits = traits_def(Pure())
+
+    def __init__(self, buffer: SSAValue, sizes: Sequence[Size]):
+        super().__init__(
+            operands=[buffer],
+            result_types=[buffer_type(buffer_of(buffer).element_type, sizes)],
+            properties={"sizes": SizesAttr(tuple(sizes))},
+        )
+
+    def verify_(self) -> None:
+        source, result = buffer_of(self.buffer), buffer_of(self.result)
+        check_sizes(result, self.sizes, self.name)
+        if source.element_type != result.element_type:
+            raise VerifyException(f"a view keeps the element type: {source} -> {result}")
+        if DYNAMIC_INDEX not in (*source.get_shape(), *result.get_shape()):
+            before, after = (element_count(t.get_shape()) for t in (source, result))
+            if before != after:
+                raise VerifyException(f"a view keeps the elements: {before} -> {after}")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.buffer)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.buffer.type)
+        printer.print_string(" -> ")
+        print_buffer(printer, self.result.type, self.sizes.data, with_bounds=True)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ViewOp:
+        unresolved = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        operand = parser.resolve_operand(unresolved, parser.parse_type())
+        parser.parse_punctuation("->")
+        buffer, sizes = parse_buffer(parser, None)
+        return cls.create(
+            operands=[operand],
+            result_types=[buffer],
+            properties={"sizes": sizes},
+            attributes=attributes,
+        )
+
+
+@irdl_op_definition
+class LaunchOp(IRDLOperation):
+    """`ukernel.launch @r_4 ins(%x : memref<4x8xf32>) outs(%t : memref<4xf32>)`: run a kernel."""
+
+    name = "ukernel.launch"
+    kernel = prop_def(SymbolRefAttr)
+    sizes = var_operand_def(IndexType)
+    inputs = var_operand_def(MemRefType)
+    outputs = var_operand_def(MemRefType)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self,
+        kernel: str,
+        sizes: Sequence[SSAValue],
+        inputs: Sequence[SSAValue],
+        outputs: Sequence[SSAValue],
+    ):
+        super().__init__(
+            operands=[list(sizes), list(inputs), list(outputs)],
+            properties={"kernel": SymbolRefAttr(kernel)},
+        )
+
+    def verify_(self) -> None:
+        table = self.parent_op()
+        while table is not None and not isinstance(table, ModuleOp):
+            table = table.parent_op()
+        if table is None:
+            return
+        target = lookup_kernel(table, self.kernel.string_value())
+        if target is None:
+            raise VerifyException(f"there is no kernel @{self.kernel.string_value()}")
+        expected = [a.type for a in target.block.args]
+        got = [o.type for o in self.operands]
+        if list(map(signless_type, expected)) != list(map(signless_type, got)) or len(self.outputs) != target.outputs.value.data:
+            raise VerifyException(
+                f"@{self.kernel.string_value()} expects ({', '.join(map(str, expected))}) with "
+                f"{target.outputs.value.data} outputs, got ({', '.join(map(str, got))}) with "
+                f"{len(self.outputs)}"
+            )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.kernel.string_value())
+        if self.sizes:
+            printer.print_string(" sizes(")
+            printer.print_list(self.sizes, printer.print_ssa_value)
+            printer.print_string(")")
+        _print_typed(printer, "ins", self.inputs)
+        _print_typed(printer, "outs", self.outputs)
+        printer.print_op_attributes(self.attributes)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LaunchOp:
+        kernel = parser.parse_symbol_name()
+        sizes: list[SSAValue] = []
+        if parser.parse_optional_keyword("sizes"):
+            sizes = parser.parse_comma_separated_list(
+                parser.Delimiter.PAREN,
+                lambda: parser.resolve_operand(parser.parse_unresolved_operand(), IndexType()),
+            )
+        inputs = _parse_typed(parser, "ins")
+        outputs = _parse_typed(parser, "outs")
+        op = cls(kernel.data, sizes, inputs, outputs)
+        op.attributes.update(parser.parse_optional_attr_dict())
+        return op
+
+
+def signless_type(type_: Attribute) -> Attribute:
+    """A memref of unsigned integers as one of the same bits; any other type as it is.
+
+    rangeify makes a kernel's buffers signless, while the plan keeps what its author wrote.
+    """
+    if isinstance(type_, MemRefType):
+        row = element_type(type_.element_type)
+        if row is not None and row.kind == "unsigned":
+            return MemRefType(signless(row).attribute, type_.shape)
+    return type_
+
+
+def lookup_kernel(module: ModuleOp, name: str) -> KernelOp | None:
+    """The kernel of a module with this symbol name, or None."""
+    for op in module.body.block.ops:
+        if isinstance(op, KernelOp) and op.sym_name.data == name:
+            return op
+    return None
+
+
+def _print_typed(printer: Printer, word: str, values: Sequence[SSAValue]) -> None:
+    printer.print_string(f" {word}(")
+    printer.print_list(values, printer.print_ssa_value)
+    if values:
+        printer.print_string(" : ")
+        printer.print_list([v.type for v in values], printer.print_attribute)
+    printer.print_string(")")
+
+
+def _parse_typed(parser: Parser, word: str) -> list[SSAValue]:
+    parser.parse_keyword(word)
+    parser.parse_punctuation("(")
+    if parser.parse_optional_punctuation(")"):
+        return []
+    none = parser.Delimiter.NONE
+    unresolved = parser.parse_comma_separated_list(none, parser.parse_unresolved_operand)
+    parser.parse_punctuation(":")
+    types = parser.parse_comma_separated_list(none, parser.parse_type)
+    parser.parse_punctuation(")")
+    if len(unresolved) != len(types):
+        parser.raise_error(f"{len(unresolved)} operands have {len(types)} types")
+    return [parser.resolve_operand(u, t) for u, t in zip(unresolved, types, strict=True)]
+
+
+@irdl_op_definition
+class ReturnOp(IRDLOperation):
+    """`ukernel.return %o : memref<4xf32>`: the buffers that hold a plan's results."""
+
+    name = "ukernel.return"
+    values = var_operand_def(MemRefType)
+    traits = traits_def(IsTerminator())
+    assembly_format = "attr-dict ($values^ `:` type($values))?"
+
+    def __init__(self, values: Sequence[SSAValue]):
+        super().__init__(operands=[list(values)])
+
+
+_ZERO = IntegerAttr(0, i64)
+
+UKernel = Dialect(
+    "ukernel",
+    [
+        PlanOp, KernelOp, ReadOp, WriteOp, TempOp, OutputOp, ConstantOp, ViewOp, LaunchOp, ReturnOp,
+    ],
+    [],
+)  # fmt: skip
