@@ -79,23 +79,29 @@ address: Callable[[Array], int | None] = _choose_address()
 # -- allocating ------------------------------------------------------------------------------------
 
 
-def empty_aligned(shape: Shape, dtype: np.dtype[Any], what: str = "an array") -> Array:
+def empty_aligned(shape: Shape, dtype: np.dtype[Any]) -> Array:
     """A fresh row-major array whose first element lies on a 64-byte boundary.
 
-    Raises `out-of-memory`, naming `what`.
+    Raises `out-of-memory`.
     """
-    size = math.prod(shape) * dtype.itemsize
+    return fresh_output(shape, dtype, math.prod(shape) * dtype.itemsize)[0]
+
+
+def fresh_output(shape: Shape, dtype: np.dtype[Any], size: int) -> tuple[Array, int]:
+    """Such an array of `size` bytes, and its address. Raises `out-of-memory`."""
     # numpy asks for huge pages where an allocation is big enough to gain by them.
     try:
         storage = np.empty(size + ALIGNMENT - 1, np.uint8)
     except (MemoryError, ValueError, OverflowError):
         raise UopcError(
             "out-of-memory",
-            f"{what} needs {size} bytes, which this machine does not give",
+            f"an array of {describe(dtype, shape)} needs {size} bytes, "
+            "which this machine does not give",
             hint="smaller sizes, or a machine with more memory",
         ) from None
-    offset = -(address(storage) or 0) % ALIGNMENT
-    return np.ndarray(shape, dtype, storage, offset)
+    start = address(storage) or 0
+    offset = -start % ALIGNMENT
+    return np.ndarray(shape, dtype, storage, offset), start + offset
 
 
 class Workspaces:
@@ -115,7 +121,7 @@ class Workspaces:
         try:
             return self._idle.pop()
         except IndexError:
-            return empty_aligned((self.size,), np.dtype(np.uint8), "the workspace")
+            return empty_aligned((self.size,), np.dtype(np.uint8))
 
     def give(self, workspace: Array) -> None:
         """Put a workspace back."""
@@ -213,7 +219,7 @@ def _as_array(value: object, buffer: Buffer) -> Array:
 
 
 def _contiguous_copy(array: Array) -> Array:
-    copy = empty_aligned(array.shape, array.dtype, "a contiguous copy of an input")
+    copy = empty_aligned(array.shape, array.dtype)
     copy[...] = array
     return copy
 

@@ -16,17 +16,16 @@ What a call promises:
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import math
-import operator
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from uopc.dialects.errors import UopcError
-from uopc.lowering.plan import Buffer, Plan, Program
+from uopc.lowering.plan import Plan, Program
 from uopc.runtime import debug as debug_output
 from uopc.runtime import environment
 from uopc.runtime.buffers import (
@@ -35,15 +34,14 @@ from uopc.runtime.buffers import (
     Shape,
     Workspaces,
     address,
-    admitted_input,
-    check_dtype,
     empty_aligned,
-    input_name,
+    fresh_output,
     numpy_dtype,
 )
 from uopc.runtime.compiler import CompileOptions
 from uopc.runtime.library import Library, load_library
 from uopc.runtime.shapes import Binding, ShapeBinder
+from uopc.runtime.signature import Signature
 from uopc.runtime.stepper import KernelStepper
 
 _BYTE = np.dtype(np.uint8)
@@ -84,16 +82,12 @@ class Executable:
         self._options = options
         self._debug_program = debug_program
         self._stepper: KernelStepper | None = None
-        self._inputs = [_InputSlot(buffer) for buffer in plan.inputs]
-        self._written = [
-            (position, numpy_dtype(buffer.dtype))
-            for position, buffer in enumerate(plan.outputs)
-            if not buffer.alias
-        ]
         self._aliases = _alias_sources(plan)
         self._binder = ShapeBinder(plan)
+        self._signature = Signature(plan, self._binder.free)
         self._workspaces = Workspaces(plan.workspace_bytes) if plan.workspace_bytes > 0 else None
-        pointers = len(plan.inputs) + len(self._written) + (self._workspaces is not None)
+        written = sum(not buffer.alias for buffer in plan.outputs)
+        pointers = len(plan.inputs) + written + (self._workspaces is not None)
         entry = program.names.get(plan.name, plan.name)
         self._entry = self.library.function(entry, len(plan.symbols), pointers)
         self._single = len(plan.outputs) == 1
@@ -115,17 +109,15 @@ class Executable:
         sizes: dict[str, int] | None = None
         values: Sequence[object] = arrays
         if named:
-            values, sizes = self._by_name(arrays, named)
-        inputs, pointers = self._admit(values)
-        binding = self._binder.bind([array.shape for array in inputs], sizes)
+            values, sizes = self._signature.by_name(arrays, named)
+        inputs, shapes, pointers = self._signature.admit(values)
+        binding = self._binder.bind(shapes, sizes)
         outputs: list[Array | None] = [None] * len(binding.outputs)
-        shapes = binding.outputs
-        for position, dtype in self._written:
-            array = empty_aligned(shapes[position], dtype, "an output")
-            outputs[position] = array
-            pointers.append(address(array))
+        for position, shape, dtype, size in binding.written:
+            outputs[position], pointer = fresh_output(shape, dtype, size)
+            pointers.append(pointer)
         self._launch(binding, pointers, start)
-        results = self._completed(outputs, inputs, shapes) if self._aliases else outputs
+        results = self._completed(outputs, inputs, binding.outputs) if self._aliases else outputs
         return results[0] if self._single else tuple(results)
 
     def run_into(self, outputs: Sequence[Array], inputs: Sequence[object], **sizes: object) -> None:
@@ -139,16 +131,16 @@ class Executable:
         given: dict[str, int] | None = None
         values: Sequence[object] = inputs
         if sizes:
-            values, given = self._by_name(inputs, sizes)
-        arrays, pointers = self._admit(values)
-        binding = self._binder.bind([array.shape for array in arrays], given)
-        self._check_outputs(outputs, binding)
+            values, given = self._signature.by_name(inputs, sizes)
+        arrays, shapes, pointers = self._signature.admit(values)
+        binding = self._binder.bind(shapes, given)
+        self._signature.check_outputs(outputs, binding)
         direct: list[Array | None] = [None] * len(outputs)
-        for position, dtype in self._written:
+        for position, shape, dtype, size in binding.written:
             target = outputs[position]
             others = [*arrays, *outputs[:position], *outputs[position + 1 :]]
             if not _writable_in_place(target, others):
-                target = empty_aligned(binding.outputs[position], dtype, "an output")
+                target, _ = fresh_output(shape, dtype, size)
             direct[position] = target
             pointers.append(address(target))
         self._launch(binding, pointers, start)
@@ -157,101 +149,6 @@ class Executable:
         for target, result in zip(outputs, results, strict=True):
             if target is not result:
                 target[...] = result
-
-    # -- arguments ---------------------------------------------------------------------------------
-
-    def _admit(self, values: Sequence[object]) -> tuple[list[Array], list[int | None]]:
-        slots = self._inputs
-        if len(values) != len(slots):
-            raise self._wrong_count(len(values))
-        arrays: list[Array] = []
-        pointers: list[int | None] = []
-        for value, slot in zip(values, slots, strict=True):
-            # The common case first, in as few steps as tell it.
-            if (
-                type(value) is np.ndarray
-                and value.dtype is slot.quick_dtype
-                and value.flags.num & C_CONTIGUOUS_AND_ALIGNED == C_CONTIGUOUS_AND_ALIGNED
-            ):
-                array: Array = value
-            else:
-                array = admitted_input(value, slot.buffer)
-            arrays.append(array)
-            pointers.append(address(array))
-        return arrays, pointers
-
-    def _wrong_count(self, got: int) -> UopcError:
-        names = ", ".join(input_name(buffer) for buffer in self.plan.inputs[:20])
-        expected = len(self.plan.inputs)
-        return UopcError(
-            "wrong-input-count",
-            f"{debug_output.printable(self.plan.name)} takes {expected} "
-            f"input{'' if expected == 1 else 's'}{': ' if names else ''}{names}; got {got}",
-        )
-
-    def _by_name(
-        self, arrays: Sequence[object], named: Mapping[str, object]
-    ) -> tuple[list[object], dict[str, int]]:
-        """Positional and named arguments as the list of inputs, and the sizes."""
-        # By ref too, which is the only name of an input that shares its name with another.
-        positions = {buffer.ref: index for index, buffer in enumerate(self.plan.inputs)}
-        positions |= {buffer.name: index for index, buffer in enumerate(self.plan.inputs)}
-        symbols = {symbol.name for symbol in self.plan.symbols}
-        values: dict[int, object] = dict(enumerate(arrays))
-        sizes: dict[str, int] = {}
-        for name, value in named.items():
-            # A free size has no other way in, so it goes before an input of the same name.
-            if name in self._binder.free or (name in symbols and name not in positions):
-                sizes[name] = _size_value(name, value)
-            elif (index := positions.get(name)) is None:
-                raise self._unknown_argument(
-                    name, [*(buffer.name for buffer in self.plan.inputs), *symbols]
-                )
-            elif index in values:
-                raise UopcError("unknown-argument", f"input `{name}` is given twice")
-            else:
-                values[index] = value
-        expected = range(len(self.plan.inputs))
-        if sorted(values) != list(expected):
-            missing = [self.plan.inputs[index].name for index in expected if index not in values]
-            error = self._wrong_count(len(values))
-            error.hint = f"missing: {', '.join(missing)}" if missing else ""
-            raise error
-        return [values[index] for index in expected], sizes
-
-    def _unknown_argument(self, name: str, known: list[str]) -> UopcError:
-        import difflib
-
-        near = difflib.get_close_matches(name, known, n=1)
-        return UopcError(
-            "unknown-argument",
-            f"{debug_output.printable(self.plan.name)} has no input or size `{name}`",
-            hint=f"did you mean `{near[0]}`?" if near else f"it has: {', '.join(known)}",
-        )
-
-    def _check_outputs(self, outputs: Sequence[Array], binding: Binding) -> None:
-        buffers = self.plan.outputs
-        if len(outputs) != len(buffers):
-            raise UopcError(
-                "wrong-output-count",
-                f"{debug_output.printable(self.plan.name)} has {len(buffers)} outputs; "
-                f"got {len(outputs)} arrays to write to",
-            )
-        for array, buffer, shape in zip(outputs, buffers, binding.outputs, strict=True):
-            name = input_name(buffer)
-            if not isinstance(array, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance] (callers may not check)
-                raise UopcError(
-                    "wrong-type",
-                    f"output {name} is a {type(array).__name__}; expected a numpy array",
-                )
-            check_dtype(array, buffer, "output")
-            if array.shape != shape:
-                raise UopcError(
-                    "wrong-output-shape",
-                    f"output {name} has shape {list(array.shape)}; expected {list(shape)}",
-                )
-            if not array.flags.writeable:
-                raise UopcError("read-only-output", f"output {name} is a read-only array")
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -322,7 +219,7 @@ class Executable:
             else:
                 origin = self._constant(source, shapes[position])
             assert origin is not None
-            copy = empty_aligned(shapes[position], origin.dtype, "an output")
+            copy = empty_aligned(shapes[position], origin.dtype)
             copy[...] = origin.reshape(shapes[position])
             results[position] = copy
         return results  # pyright: ignore[reportReturnType] (every output is written or an alias)
@@ -333,15 +230,6 @@ class Executable:
         dtype = numpy_dtype(buffer.dtype)
         raw = ctypes.string_at(where, math.prod(shape) * dtype.itemsize)
         return np.frombuffer(raw, dtype)
-
-
-class _InputSlot:
-    """One input: its description, and the dtype that needs no closer look."""
-
-    def __init__(self, buffer: Buffer) -> None:
-        self.buffer = buffer
-        # Booleans always get a closer look, at their bytes.
-        self.quick_dtype = None if buffer.dtype == "i1" else numpy_dtype(buffer.dtype)
 
 
 def load_program(
@@ -370,15 +258,6 @@ def chosen_plan(program: Program, plan_name: str | None) -> Plan:
         if plan_name is not None
         else f"the program has {len(plans)} plans",
         hint=f"name one of: {names}" if names else "a public function becomes a plan",
-    )
-
-
-def _size_value(name: str, value: object) -> int:
-    if not isinstance(value, bool):
-        with contextlib.suppress(TypeError):
-            return operator.index(value)  # pyright: ignore[reportArgumentType] (it is the test)
-    raise UopcError(
-        "wrong-type", f"size `{name}` is a {type(value).__name__}; expected a whole number"
     )
 
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from uopc.dialects.errors import UopcError
 from uopc.lowering.plan import Buffer, Plan, Size, Symbol
@@ -27,6 +30,8 @@ class Binding:
     sizes: tuple[int, ...]
     """One a symbol of the plan, in the plan's order."""
     outputs: tuple[Shape, ...]
+    written: tuple[tuple[int, Shape, np.dtype[Any], int], ...]
+    """Of each output that is no alias: its position, shape, dtype and bytes."""
 
 
 class ShapeBinder:
@@ -70,7 +75,15 @@ class ShapeBinder:
         outputs = tuple(_evaluated(buffer, values) for buffer in self._plan.outputs)
         for buffer, shape in zip(self._plan.outputs, outputs, strict=True):
             _check_extents(buffer, shape, values)
-        return Binding(tuple(values[symbol.name] for symbol in self._plan.symbols), outputs)
+        written = tuple(
+            (position, shape, numpy_dtype(buffer.dtype), _byte_count(buffer, shape))
+            for position, (buffer, shape) in enumerate(
+                zip(self._plan.outputs, outputs, strict=True)
+            )
+            if not buffer.alias
+        )
+        sizes = tuple(values[symbol.name] for symbol in self._plan.symbols)
+        return Binding(sizes, outputs, written)
 
     def _symbol_values(self, shapes: Sequence[Shape], given: Mapping[str, int]) -> dict[str, int]:
         values = dict(given)
@@ -106,6 +119,10 @@ def _value(size: Size, values: dict[str, int]) -> int:
     return size if isinstance(size, int) else int(size.evaluate_named(values))
 
 
+def _byte_count(buffer: Buffer, shape: Shape) -> int:
+    return math.prod(shape) * numpy_dtype(buffer.dtype).itemsize
+
+
 def _wrong_shape(buffer: Buffer, shape: Shape, expectation: str) -> UopcError:
     dtype = numpy_dtype(buffer.dtype)
     return UopcError(
@@ -133,7 +150,7 @@ def _missing_size(symbol: Symbol) -> UopcError:
 
 
 def _check_extents(buffer: Buffer, shape: Shape, values: dict[str, int]) -> None:
-    size = math.prod(shape) * numpy_dtype(buffer.dtype).itemsize
+    size = _byte_count(buffer, shape)
     if min(shape, default=0) >= 0 and size <= MAX_BYTES:
         return
     with_values = ", ".join(f"{printable(name)} = {value}" for name, value in values.items())
