@@ -443,7 +443,10 @@ class LaunchOp(IRDLOperation):
             raise VerifyException(f"there is no kernel @{self.kernel.string_value()}")
         expected = [a.type for a in target.block.args]
         got = [o.type for o in self.operands]
-        if list(map(signless_type, expected)) != list(map(signless_type, got)) or len(self.outputs) != target.outputs.value.data:
+        if (
+            list(map(signless_type, expected)) != list(map(signless_type, got))
+            or len(self.outputs) != target.outputs.value.data
+        ):
             raise VerifyException(
                 f"@{self.kernel.string_value()} expects ({', '.join(map(str, expected))}) with "
                 f"{target.outputs.value.data} outputs, got ({', '.join(map(str, got))}) with "

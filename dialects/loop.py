@@ -304,7 +304,7 @@ class StoreOp(WritingOp):
         map_: AffineMap,
         where: AffineMap | None = None,
     ):
-        super().__init__(operands=[buffer, list(indices), value], properties=_maps(map_, where))
+        super().__init__(operands=[value, buffer, list(indices)], properties=_maps(map_, where))
 
     def verify_(self) -> None:
         self.verify_writing()
@@ -344,7 +344,7 @@ class UpdateOp(WritingOp):
         where: AffineMap | None = None,
     ):
         super().__init__(
-            operands=[buffer, list(indices), value],
+            operands=[value, buffer, list(indices)],
             properties={"kind": StringAttr(kind), **_maps(map_, where)},
         )
 
@@ -360,7 +360,7 @@ class UpdateOp(WritingOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> UpdateOp:
-        kind = parser.parse_identifier("the kind of the update")
+        kind = parser.parse_identifier()
         value = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         access = _Access(parser)
@@ -592,7 +592,7 @@ class TileOp(IRDLOperation):
                 parser.Delimiter.PAREN, parser.parse_unresolved_operand
             )
         ]
-        space = parser.parse_identifier("the space of the tile")
+        space = parser.parse_identifier()
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         type_ = parser.parse_type()

@@ -8,9 +8,10 @@ A size that depends on a symbol is `?` in the tensor's shape and an expression i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import cast
+from typing import NamedTuple, cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, NoneAttr, TensorType
 from xdsl.ir import Attribute, Data
@@ -18,14 +19,20 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.lexer import Position
 
-from uopc.dialects.index_expr import Expr, SymbolVar, as_expr, symbol
+from uopc.dialects.index_expr import Expr, SymbolVar, as_expr, maximum, minimum, symbol
 
 Size = int | Expr
 """An extent. An Expr that is constant is always written as the int (see `size`)."""
 
 MAX_ELEMENTS = 1 << 40
 """A tensor may not hold more elements than this (at its symbols' upper bounds)."""
+
+RESERVED_NAMES = frozenset({"floordiv", "mod", "min", "max", "to"})
+"""What a symbol cannot be called: the words of size expressions."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
 
 
 def size(value: Size) -> Size:
@@ -59,6 +66,20 @@ class SizesAttr(Data[tuple[Size, ...]]):
 
     name = "utensor.sizes"
 
+    def verify(self) -> None:
+        """One name means one symbol, and each can be written."""
+        names: dict[str, SymbolVar] = {}
+        for value in self.data:
+            if not isinstance(value, Expr):
+                continue
+            for leaf in value.leaves:
+                if not isinstance(leaf, SymbolVar):
+                    raise VerifyException(f"size {value}: expected symbols only, got {leaf}")
+                if not _NAME.fullmatch(leaf.name) or leaf.name in RESERVED_NAMES:
+                    raise VerifyException(f"a size cannot have the name {leaf.name!r}")
+                if names.setdefault(leaf.name, leaf) is not leaf:
+                    raise VerifyException(f"the symbol '{leaf.name}' has its bounds twice")
+
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> tuple[Size, ...]:
         with parser.in_angle_brackets():
@@ -76,91 +97,144 @@ def print_sizes(printer: Printer, sizes: Sequence[Size]) -> None:
         printer.print_string(f", {s.name} = {s.lower} to {s.upper}")
 
 
-def parse_sizes(parser: AttrParser) -> tuple[Size, ...]:
-    """Parse what `print_sizes` prints. The bounds of symbols follow their use."""
-    trees = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_sum(parser))
+def parse_sizes(parser: AttrParser, known: Mapping[str, Expr] | None = None) -> tuple[Size, ...]:
+    """Parse what `print_sizes` prints. The bounds of symbols follow their use, unless the symbols
+    are `known` from elsewhere."""
+    codes = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_code(parser))
+    symbols: Mapping[str, Expr] = _parse_bounds(parser) if known is None else known
+    return tuple(size(_run(parser, code, symbols)) for code in codes)
+
+
+def _parse_bounds(parser: AttrParser) -> dict[str, Expr]:
+    """Parse `, n = 1 to 64, m = 0 to 8`."""
     symbols: dict[str, Expr] = {}
     while parser.parse_optional_punctuation(","):
-        name = parser.parse_identifier()
-        parser.parse_punctuation("=")
-        lower = parser.parse_integer(allow_boolean=False)
-        parser.parse_keyword("to")
-        upper = parser.parse_integer(allow_boolean=False)
-        if not 0 <= lower <= upper:
-            parser.raise_error(f"expected 0 <= lower <= upper for '{name}', got {lower}, {upper}")
-        symbols[name] = symbol(name, lower, upper)
-
-    def build(tree: _Tree) -> Expr:
-        match tree:
-            case int():
-                return as_expr(tree)
-            case str():
-                if tree not in symbols:
-                    parser.raise_error(
-                        f"the size '{tree}' has no bounds: expected ', {tree} = LOW to HIGH'"
-                    )
-                return symbols[tree]
-            case (operator, left, right):
-                a, b = build(left), build(right)
-                if operator in ("floordiv", "mod") and b.bounds[0] < 1:
-                    parser.raise_error(f"expected a positive divisor, got {b}")
-                return {
-                    "+": lambda: a + b,
-                    "-": lambda: a - b,
-                    "*": lambda: a * b,
-                    "floordiv": lambda: a // b,
-                    "mod": lambda: a % b,
-                }[operator]()
-
-    return tuple(size(build(t)) for t in trees)
+        position = parser.pos
+        parsed = parse_symbol(parser)
+        if str(parsed) in symbols:
+            parser.raise_error(f"the symbol '{parsed}' has its bounds twice", position, parser.pos)
+        symbols[str(parsed)] = parsed
+    return symbols
 
 
 def parse_symbol(parser: AttrParser) -> Expr:
     """Parse `n = 1 to 64`."""
+    position = parser.pos
     name = parser.parse_identifier()
+    if name in RESERVED_NAMES:
+        parser.raise_error(f"a size cannot have the name '{name}'", position, parser.pos)
     parser.parse_punctuation("=")
+    position = parser.pos
     lower = parser.parse_integer(allow_boolean=False)
     parser.parse_keyword("to")
     upper = parser.parse_integer(allow_boolean=False)
-    if not 0 <= lower <= upper:
-        parser.raise_error(f"expected 0 <= lower <= upper for '{name}', got {lower}, {upper}")
+    if not 0 <= lower <= upper <= MAX_ELEMENTS:
+        parser.raise_error(
+            f"expected bounds 0 <= lower <= upper <= {MAX_ELEMENTS} for '{name}', got {lower} to "
+            f"{upper}",
+            position,
+            parser.pos,
+        )
     return symbol(name, lower, upper)
 
 
-_Tree = int | str | tuple[str, "_Tree", "_Tree"]
+class _Step(NamedTuple):
+    """A step of a size's text in postfix order: bounds follow the text, so it is built later."""
+
+    word: str | int
+    """A number, a symbol's name, or an operator with two operands."""
+    is_operator: bool
+    position: Position
 
 
-def _parse_sum(parser: AttrParser) -> _Tree:
-    left = _parse_product(parser)
+_Code = list[_Step]
+
+_OPERATORS: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "min": minimum,
+    "max": maximum,
+}
+
+
+def _run(parser: AttrParser, code: _Code, symbols: Mapping[str, Expr]) -> Expr:
+    """The expression that a text spells."""
+    stack: list[Expr] = []
+    for word, is_operator, position in code:
+        if isinstance(word, int):
+            stack.append(as_expr(word))
+        elif is_operator:
+            right, left = stack.pop(), stack.pop()
+            if word in ("floordiv", "mod") and right.lower < 1:
+                parser.raise_error(f"expected a positive divisor, got {right}", position)
+            stack.append(_OPERATORS[word](left, right))
+        elif word in symbols:
+            stack.append(symbols[word])
+        else:
+            known = f"; known are {', '.join(symbols)}" if symbols else ""
+            parser.raise_error(
+                f"the size '{word}' has no bounds: expected '{word} = LOW to HIGH'{known}",
+                position,
+            )
+    return stack[0]
+
+
+def _parse_code(parser: AttrParser) -> _Code:
+    code: _Code = []
+    _parse_sum(parser, code)
+    return code
+
+
+def _parse_sum(parser: AttrParser, code: _Code) -> None:
+    if (position := parser.pos) is not None and parser.parse_optional_punctuation("-"):
+        code.append(_Step(0, False, position))
+        _parse_product(parser, code)
+        code.append(_Step("-", True, position))
+    else:
+        _parse_product(parser, code)
     while True:
+        position = parser.pos
         if parser.parse_optional_punctuation("+"):
-            left = ("+", left, _parse_product(parser))
+            sign = "+"
         elif parser.parse_optional_punctuation("-"):
-            left = ("-", left, _parse_product(parser))
+            sign = "-"
         else:
-            return left
+            return
+        _parse_product(parser, code)
+        code.append(_Step(sign, True, position))
 
 
-def _parse_product(parser: AttrParser) -> _Tree:
-    left = _parse_leaf(parser)
+def _parse_product(parser: AttrParser, code: _Code) -> None:
+    _parse_leaf(parser, code)
     while True:
-        if parser.parse_optional_punctuation("*"):
-            left = ("*", left, _parse_leaf(parser))
-        elif parser.parse_optional_keyword("floordiv"):
-            left = ("floordiv", left, _parse_leaf(parser))
-        elif parser.parse_optional_keyword("mod"):
-            left = ("mod", left, _parse_leaf(parser))
-        else:
-            return left
+        position = parser.pos
+        word: str | None = parser.parse_optional_punctuation("*")
+        word = word or parser.parse_optional_keyword_in(("floordiv", "mod"))
+        if word is None:
+            return
+        _parse_leaf(parser, code)
+        code.append(_Step(word, True, position))
 
 
-def _parse_leaf(parser: AttrParser) -> _Tree:
+def _parse_leaf(parser: AttrParser, code: _Code) -> None:
+    position = parser.pos
     if parser.parse_optional_punctuation("("):
-        tree = _parse_sum(parser)
+        _parse_sum(parser, code)
         parser.parse_punctuation(")")
-        return tree
-    name = parser.parse_optional_identifier()
-    return name if name is not None else parser.parse_integer(allow_boolean=False)
+    elif word := parser.parse_optional_keyword_in(("min", "max")):
+        parser.parse_punctuation("(")
+        _parse_sum(parser, code)
+        while parser.parse_optional_punctuation(","):
+            _parse_sum(parser, code)
+            code.append(_Step(word, True, position))
+        parser.parse_punctuation(")")
+    else:
+        name = parser.parse_optional_identifier()
+        word_or_number = parser.parse_integer(allow_boolean=False) if name is None else name
+        code.append(_Step(word_or_number, False, position))
 
 
 @lru_cache(maxsize=4096)

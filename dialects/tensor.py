@@ -124,7 +124,7 @@ class ReduceOp(MovementOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> MovementOp:
-        kind = parser.parse_identifier("the kind of the reduction")
+        kind = parser.parse_identifier()
         return cls.parse_with(parser, {"kind": StringAttr(kind)})
 
     @classmethod
@@ -177,7 +177,7 @@ class ArgreduceOp(MovementOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> MovementOp:
-        kind = parser.parse_identifier("max or min")
+        kind = parser.parse_identifier()
         return cls.parse_with(parser, {"kind": StringAttr(kind)})
 
     @classmethod
@@ -443,7 +443,7 @@ class ScatterOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ScatterOp:
-        kind = StringAttr(parser.parse_identifier("the kind of the update"))
+        kind = StringAttr(parser.parse_identifier())
         operands, properties, attributes, result = _parse_indexed(parser, 3)
         return cls.create(
             operands=operands,
