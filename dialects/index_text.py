@@ -23,6 +23,12 @@ from xdsl.printer import Printer
 
 _SUM, _PRODUCT, _LEAF = 1, 2, 3
 
+_ADD = AffineBinaryOpKind.Add
+_DIVISIONS = (AffineBinaryOpKind.FloorDiv, AffineBinaryOpKind.CeilDiv, AffineBinaryOpKind.Mod)
+
+OPERATOR_LIMIT = 256
+"""How many operators one level of brackets may have: xDSL walks affine maps recursively."""
+
 _OPERATORS: dict[AffineBinaryOpKind, tuple[str, int]] = {
     AffineBinaryOpKind.Add: ("+", _SUM),
     AffineBinaryOpKind.Mul: ("*", _PRODUCT),
@@ -54,8 +60,10 @@ def print_index_expression(
     word, own = _OPERATORS[expr.kind]
     if own < precedence:
         printer.print_string("(")
-    print_index_expression(printer, expr.lhs, operands, own)
-    right = expr.rhs
+    left, right = expr.lhs, expr.rhs
+    if _negated(left) and isinstance(right, AffineConstantExpr) and own == _SUM and right.value > 0:
+        left, right = right, left  # 7 - %i, not %i * -1 + 7
+    print_index_expression(printer, left, operands, own)
     if own == _SUM and (negated := _negated(right)) is not None:
         printer.print_string(" - ")
         print_index_expression(printer, negated, operands, _PRODUCT)
@@ -105,33 +113,40 @@ def parse_expression_list(
 def parse_index_expression(
     parser: Parser, operands: list[SSAValue], precedence: int = _SUM
 ) -> AffineExpr:
-    """Parse an expression; the operands it names are added to the list, each once."""
+    """Parse an expression; the operands it names are added to the list, each once.
+
+    What is built is what xDSL's parser of affine maps builds, so that the generic form of an op
+    reads back to the same: constants stand on the right and are folded.
+    """
     left = _parse_leaf(parser, operands)
+    count = 0
     while True:
+        position = parser.pos
         if precedence <= _PRODUCT and (kind := _parse_product_operator(parser)):
-            left = AffineBinaryOpExpr(kind, left, parse_index_expression(parser, operands, _LEAF))
+            right = parse_index_expression(parser, operands, _LEAF)
         elif precedence <= _SUM and parser.parse_optional_punctuation("+"):
-            right = parse_index_expression(parser, operands, _PRODUCT)
-            left = AffineBinaryOpExpr(AffineBinaryOpKind.Add, left, right)
+            kind, right = _ADD, parse_index_expression(parser, operands, _PRODUCT)
         elif precedence <= _SUM and parser.parse_optional_punctuation("-"):
-            right = parse_index_expression(parser, operands, _PRODUCT)
-            left = AffineBinaryOpExpr(AffineBinaryOpKind.Add, left, _negate(right))
+            kind, right = _ADD, parse_index_expression(parser, operands, _PRODUCT)
+            right = _combined(AffineBinaryOpKind.Mul, right, AffineConstantExpr(-1))
         else:
             return left
+        count += 1
+        if count > OPERATOR_LIMIT:
+            parser.raise_error(f"an index expression of more than {OPERATOR_LIMIT} operators")
+        if kind in _DIVISIONS and isinstance(right, AffineConstantExpr) and right.value < 1:
+            parser.raise_error(f"expected a positive divisor, got {right.value}", position)
+        left = _combined(kind, left, right)
 
 
-def _negate(expr: AffineExpr) -> AffineExpr:
-    if isinstance(expr, AffineConstantExpr):
-        return AffineConstantExpr(-expr.value)
-    if (
-        isinstance(expr, AffineBinaryOpExpr)
-        and expr.kind is AffineBinaryOpKind.Mul
-        and isinstance(expr.rhs, AffineConstantExpr)
-    ):
-        return AffineBinaryOpExpr(
-            AffineBinaryOpKind.Mul, expr.lhs, AffineConstantExpr(-expr.rhs.value)
-        )
-    return AffineBinaryOpExpr(AffineBinaryOpKind.Mul, expr, AffineConstantExpr(-1))
+def _combined(kind: AffineBinaryOpKind, left: AffineExpr, right: AffineExpr) -> AffineExpr:
+    """`left kind right`, folded where xDSL can: it has no products and divisions of variables."""
+    constant = isinstance(right, AffineConstantExpr) or (
+        kind is AffineBinaryOpKind.Mul and isinstance(left, AffineConstantExpr)
+    )
+    if kind is _ADD or constant:
+        return AffineExpr.binary(kind, left, right)
+    return AffineBinaryOpExpr(kind, left, right)
 
 
 def _parse_product_operator(parser: Parser) -> AffineBinaryOpKind | None:

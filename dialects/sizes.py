@@ -189,7 +189,8 @@ def _parse_code(parser: AttrParser) -> _Code:
 
 
 def _parse_sum(parser: AttrParser, code: _Code) -> None:
-    if (position := parser.pos) is not None and parser.parse_optional_punctuation("-"):
+    position = parser.pos
+    if parser.parse_optional_punctuation("-"):
         code.append(_Step(0, False, position))
         _parse_product(parser, code)
         code.append(_Step("-", True, position))
