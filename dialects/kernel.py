@@ -492,6 +492,14 @@ def signless_type(type_: Attribute) -> Attribute:
     return type_
 
 
+def linear_type(type_: Attribute) -> Attribute:
+    """A buffer's type after linearize: signless, and flat where an inner size is dynamic."""
+    plain = signless_type(type_)
+    if isinstance(plain, MemRefType) and DYNAMIC_INDEX in plain.get_shape()[1:]:
+        return MemRefType(plain.element_type, [DYNAMIC_INDEX])
+    return plain
+
+
 def lookup_kernel(module: ModuleOp, name: str) -> KernelOp | None:
     """The kernel of a module with this symbol name, or None."""
     for op in module.body.block.ops:

@@ -9,13 +9,13 @@
                | %r:n = reduce %a, … init %x, … over (%j, …) { ^(acc…, new…): … yield } : T, …
     tile     ::= %t = tile %v over (%i, …) SPACE : M   the values at all %i, in a local buffer
     index    ::= %x = index E : T                   an index as a number
-    value    ::= %i = value %x : T in L to H        a number as an index, clamped to L..H
+    value    ::= %i = value %x : T in L to E (max N)?   a number as an index, clamped to L..E
     valid    ::= %c = valid (E, …)                  true where all E >= 0
     guard    ::= guard E                            nothing happens where E < 0
     WHERE    ::= where (E, …)                       every E >= 0
     E        ::= affine over %ranges, sizes, and values: %i * 8 + %j floordiv 3 - 1
     KIND     ::= loop | reduce | unroll | vector | thread | block | lane
-    OP       ::= add | mul | max | min | and | or | xor | fma      (update: also set)
+    OP       ::= add | mul | max | min | umax | umin | and | or | xor | fma   (update: also set)
 
 Scalar arith and math stand between. A reduction's range is its own; a value's free ranges say
 where it varies. linearize chooses the loops.
@@ -67,8 +67,9 @@ from uopc.dialects.index_text import (
 )
 
 RANGE_KINDS = ("loop", "reduce", "unroll", "vector", "thread", "block", "lane")
-COMBINE_KINDS = ("add", "mul", "max", "min", "and", "or", "xor", "fma")
-UPDATE_KINDS = ("set", "add", "mul", "max", "min", "and", "or", "xor")
+COMBINE_KINDS = ("add", "mul", "max", "min", "umax", "umin", "and", "or", "xor", "fma")
+"""Integers are signless: max and min compare signed numbers, umax and umin unsigned ones."""
+UPDATE_KINDS = ("set", *COMBINE_KINDS[:-1])
 TILE_SPACES = ("local", "register", "shared")
 
 Operands = list[SSAValue]
@@ -655,34 +656,62 @@ class IndexOp(ExpressionOp):
 
 @irdl_op_definition
 class ValueOp(IRDLOperation):
-    """`%i = uloop.value %x : i32 in 0 to 9`: a loaded number as an index, clamped to bounds.
+    """`%i = uloop.value %x : i32 in 0 to %n - 1 max 63`: a number as an index, clamped.
 
-    `unsigned` says that the bits are those of an unsigned number.
+    Both bounds belong to it; `max` gives the largest upper bound where that is not a number.
+    `unsigned` after the type says that the bits are those of an unsigned number.
     """
 
     name = "uloop.value"
     operand = operand_def(IntegerType)
+    indices = var_operand_def(IndexType)
     lower = prop_def(IntegerAttr)
-    upper = prop_def(IntegerAttr)
+    upper = prop_def(AffineMapAttr)
+    maximum = opt_prop_def(IntegerAttr)
     signedness = prop_def(StringAttr)
     result = result_def(IndexType)
     traits = traits_def(Pure())
 
-    def __init__(self, operand: SSAValue, lower: int, upper: int, *, unsigned: bool = False):
+    def __init__(
+        self,
+        operand: SSAValue,
+        lower: int,
+        upper: AffineMap | int,
+        indices: Sequence[SSAValue] = (),
+        maximum: int | None = None,
+        *,
+        unsigned: bool = False,
+    ):
+        map_ = upper if isinstance(upper, AffineMap) else affine_map(0, [upper])
         super().__init__(
-            operands=[operand],
+            operands=[operand, list(indices)],
             result_types=[IndexType()],
             properties={
                 "lower": IntegerAttr(lower, i64),
-                "upper": IntegerAttr(upper, i64),
+                "upper": AffineMapAttr(map_),
+                "maximum": None if maximum is None else IntegerAttr(maximum, i64),
                 "signedness": StringAttr("unsigned" if unsigned else "signed"),
             },
         )
 
+    @property
+    def constant_upper(self) -> int | None:
+        """The upper bound, if it is a number."""
+        map_ = self.upper.data
+        return None if map_.num_dims else map_.eval([], [])[0]
+
     def verify_(self) -> None:
-        if self.lower.value.data > self.upper.value.data:
-            raise VerifyException("the bounds of uloop.value: expected lower <= upper")
+        _check_map(self.upper, self.indices, 1)
         _check_kind(self.signedness.data, ("signed", "unsigned"))
+        upper = self.constant_upper
+        if upper is None:
+            if self.maximum is None:
+                raise VerifyException("an upper bound that is not a number needs 'max N'")
+            upper = self.maximum.value.data
+        if self.lower.value.data > upper:
+            raise VerifyException(
+                f"the bounds of uloop.value: expected {self.lower.value.data} <= {upper}"
+            )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -692,7 +721,10 @@ class ValueOp(IRDLOperation):
         printer.print_attribute(self.operand.type)
         if self.signedness.data != "signed":
             printer.print_string(f" {self.signedness.data}")
-        printer.print_string(f" in {self.lower.value.data} to {self.upper.value.data}")
+        printer.print_string(f" in {self.lower.value.data} to ")
+        print_index_expression(printer, self.upper.data.results[0], self.indices)
+        if self.maximum is not None:
+            printer.print_string(f" max {self.maximum.value.data}")
 
     @classmethod
     def parse(cls, parser: Parser) -> ValueOp:
@@ -704,7 +736,13 @@ class ValueOp(IRDLOperation):
         parser.parse_keyword("in")
         lower = parser.parse_integer(allow_boolean=False)
         parser.parse_keyword("to")
-        op = cls(operand, lower, parser.parse_integer(allow_boolean=False), unsigned=unsigned)
+        operands: Operands = []
+        upper = parse_index_expression(parser, operands)
+        maximum = None
+        if parser.parse_optional_keyword("max"):
+            maximum = parser.parse_integer(allow_boolean=False)
+        map_ = AffineMap(len(operands), 0, (upper,))
+        op = cls(operand, lower, map_, operands, maximum, unsigned=unsigned)
         op.attributes.update(attributes)
         return op
 
