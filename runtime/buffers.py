@@ -22,6 +22,8 @@ from uopc.runtime.debug import printable
 Array = np.ndarray[Any, np.dtype[Any]]
 Shape = tuple[int, ...]
 
+_BYTE: np.dtype[Any] = np.dtype(np.uint8)
+
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector."""
 
@@ -91,7 +93,7 @@ def fresh_output(shape: Shape, dtype: np.dtype[Any], size: int) -> tuple[Array, 
     """Such an array of `size` bytes, and its address. Raises `out-of-memory`."""
     # numpy asks for huge pages where an allocation is big enough to gain by them.
     try:
-        storage = np.empty(size + ALIGNMENT - 1, np.uint8)
+        storage = np.empty(size + ALIGNMENT - 1, _BYTE)
     except (MemoryError, ValueError, OverflowError):
         raise UopcError(
             "out-of-memory",
@@ -121,7 +123,7 @@ class Workspaces:
         try:
             return self._idle.pop()
         except IndexError:
-            return empty_aligned((self.size,), np.dtype(np.uint8))
+            return empty_aligned((self.size,), _BYTE)
 
     def give(self, workspace: Array) -> None:
         """Put a workspace back."""

@@ -227,14 +227,16 @@ def _checked_payload(path: Path, key: str) -> bytes | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or _writable_by_others(status):
             return None
-        try:
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
             data = file.read()
-        except OSError:
-            return None
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
     size = len(data) - _TRAILER.size
     if size < 0:
         return None
