@@ -47,6 +47,7 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start as a fresh process does: nothing open, no folder known."""
     monkeypatch.setattr(library_module, "_open", type(library_module._open)())
     monkeypatch.setattr(cache_module, "_caches", {})
+    monkeypatch.setattr(cache_module, "_private", None)
 
 
 def start_child(folder: Path, source: str = SOURCE, **variables: str) -> subprocess.Popen[str]:
