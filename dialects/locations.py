@@ -8,6 +8,7 @@ an op, of some 300 us for parsing one.
 
 from __future__ import annotations
 
+import difflib
 import math
 
 from xdsl.context import Context
@@ -24,8 +25,9 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnknownLoc,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.parser import Parser
+from xdsl.ir import Attribute, AttributeInvT, Operation, SSAValue
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser.core import ForwardDeclaredValue
 from xdsl.utils.exceptions import MultipleSpansParseError, ParseError
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
@@ -57,6 +59,7 @@ class LocatingParser(Parser):
         self._file = StringAttr(lines.name)
         self._name_starts: list[int] = []
         self._numbers: dict[int, IntAttr] = {}
+        self._first_uses: dict[str, Span] = {}
 
     @property
     def next_token_span(self) -> Span:
@@ -67,10 +70,33 @@ class LocatingParser(Parser):
         """Parse all of the input; as in mlir-opt, an empty file is an empty module."""
         if allow_implicit_module and self._current_token.kind == MLIRTokenKind.EOF:
             return ModuleOp([])
-        module = super().parse_module(allow_implicit_module)
+        try:
+            module = super().parse_module(allow_implicit_module)
+        except ParseError as error:
+            self._place_undefined_value(error)
+            raise
         if type(module.location) is UnknownLoc:
             module.location = self._location_at(0)
         return module
+
+    def resolve_operand(
+        self, operand: UnresolvedOperand, type: AttributeInvT
+    ) -> SSAValue[AttributeInvT]:
+        """Find the operand's value; of one not defined yet, remember where it is used first."""
+        value = super().resolve_operand(operand, type)
+        if isinstance(value, ForwardDeclaredValue):
+            self._first_uses.setdefault(operand.operand_name, operand.span)
+        return value
+
+    def _place_undefined_value(self, error: ParseError) -> None:
+        """xDSL finds undefined values at the end of the file; the error belongs to the use."""
+        if self._current_token.kind != MLIRTokenKind.EOF or "used but not defined" not in error.msg:
+            return
+        for name in self.forward_ssa_references:
+            if name in self._first_uses:
+                error.span = self._first_uses[name]
+                error.msg = f"value %{name} is used but not defined where this use can see it"
+                return
 
     def parse_operation(self) -> Operation:
         """Parse an op, and set its location unless the text gives one."""
@@ -85,6 +111,21 @@ class LocatingParser(Parser):
         results = super()._parse_op_result_list()
         self._name_starts.append(self._current_token.span.start)
         return results
+
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        """As xDSL's, but the error stands at the name and knows names that are close to it."""
+        if operation := self.ctx.get_optional_op(
+            name, dialect_stack=self._parser_state.dialect_stack
+        ):
+            return operation
+        start = self._name_starts[-1]
+        near = difflib.get_close_matches(name, [each.name for each in self.ctx.loaded_ops], 3)
+        guess = f"; did you mean {' or '.join(near)}?" if near else ""
+        end = self._lines.text.find(name, start) + len(name)
+        raise ParseError(
+            Span(start, max(start + 1, end), self.lexer.input),
+            f"Operation {name} is not registered{guess}",
+        )
 
     def parse_dense_int_or_fp_elements_attr(
         self, type: RankedStructure[AnyDenseElement] | None
@@ -234,7 +275,8 @@ def _from_parse_error(error: ParseError, lines: LineTable) -> UopcError:
     if isinstance(error, MultipleSpansParseError):
         places = ", ".join(str(lines.location(span.start)) for span, _ in error.refs)
         message = f"{message}; {error.ref_text or 'see also'} {places}"
-    start = error.span.start
+    # What is missing at the end of the file belongs after the last word, not on an empty line.
+    start = min(error.span.start, len(lines.text.rstrip()))
     return UopcError(
         "parse-error",
         message,

@@ -203,7 +203,7 @@ def _verifier_words(error: BaseException) -> str:
     first = error.__context__
     if isinstance(first, DiagnosticException) and not isinstance(error, DiagnosticException):
         error = first
-    text = str(error).strip()
+    text = " ".join(str(error).split())
     if isinstance(error, DiagnosticException) or type(error) in (Exception, ValueError):
         return text or "does not verify"
     return f"does not verify: {type(error).__name__}: {text}"

@@ -97,7 +97,7 @@ def load_pass(name: str, available: PassTable) -> type[ModulePass]:
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """A question with the nearest names, or nothing if none is near."""
-    near = difflib.get_close_matches(name, list(names), 3, cutoff=0.6)
+    near = difflib.get_close_matches(name, list(names), 3, cutoff=0.55)
     return f"did you mean {' or '.join(near)}?" if near else ""
 
 

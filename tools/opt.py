@@ -387,11 +387,20 @@ def _no_check(self: Attribute) -> None:
     """Stands in for Attribute.__post_init__."""
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run uopc-opt with the command line's words and return its exit status."""
+def main(
+    args: Sequence[str] | None = None, *, extra_passes: Iterable[type[ModulePass]] = ()
+) -> int:
+    """Run uopc-opt with the command line's words and return its exit status.
+
+    A downstream tool gives its own passes as `extra_passes`.
+    """
     use_utf8()
     words = sys.argv[1:] if args is None else list(args)
-    return run_guarded(lambda: UopcOptMain(args=words).run_to_status(), "--show-traceback" in words)
+
+    def run() -> int:
+        return UopcOptMain(args=words, extra_passes=extra_passes).run_to_status()
+
+    return run_guarded(run, "--show-traceback" in words)
 
 
 if __name__ == "__main__":
