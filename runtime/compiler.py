@@ -22,7 +22,7 @@ from typing import cast
 
 from uopc.dialects.errors import UopcError
 from uopc.runtime import environment
-from uopc.runtime.cache import Cache
+from uopc.runtime.cache import FORMAT_VERSION, Cache
 
 COMPILER_NAMES = ("cc", "gcc", "clang")
 COMPILE_SECONDS = 900
@@ -104,7 +104,7 @@ class Compiler:
         parts = [source, *arguments, "", *self.command, self.version, machine()]
         if self.native_flag in arguments:
             parts.append(processor())
-        return digest("shared object", *parts)
+        return digest("shared object", str(FORMAT_VERSION), *parts)
 
 
 def digest(*parts: str) -> str:
