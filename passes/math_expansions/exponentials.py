@@ -1,0 +1,104 @@
+"""exp, exp2 and expm1.
+
+All three split x = n ln 2 + r (or n + r) with n whole and |r| at most half of that step, take a
+polynomial of r, and multiply by 2^n. n comes from adding `Format.rounder`, which rounds to nearest
+and leaves n in the low bits of the sum: no conversion, and defined for NaN too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from uopc.passes.math_expansions.coefficients import EXP, EXP2, LN2, LOG2_E
+from uopc.passes.math_expansions.emit import Emitter, Float, Format, Int
+
+
+
+@dataclass(frozen=True)
+class Split:
+    """x = n step + r."""
+
+    n: Int
+    n_float: Float
+    r: Float
+
+
+def split_binary(e: Emitter, x: Float) -> Split:
+    """x = n + r, exactly; |x| below 2^(fraction - 1)."""
+    moved = x + e.format.rounder
+    n_float = moved - e.format.rounder
+    return Split(moved.bits() - e.format.bits_of(e.format.rounder), n_float, x - n_float)
+
+
+def split_natural(e: Emitter, x: Float) -> Split:
+    """x = n ln 2 + r, where r has the rounding error of one sum (Cody and Waite's reduction)."""
+    high, low = LN2[e.format.name]
+    moved = e.fma(x, LOG2_E[e.format.name][0], e.format.rounder)
+    n_float = moved - e.format.rounder
+    r = e.fma(n_float, -low, e.fma(n_float, -high, x))
+    return Split(moved.bits() - e.format.bits_of(e.format.rounder), n_float, r)
+
+
+def power_of_two(e: Emitter, n: Int) -> Float:
+    """2^n for n from 1 - bias to bias."""
+    return ((n + e.format.bias) << e.format.fraction).floats()
+
+
+def scale(e: Emitter, x: Float, n: Int) -> Float:
+    """x 2^n rounded once, for |n| up to about twice the bias and x near 1: two exact halves of n."""
+    half = n >> 1
+    return x * power_of_two(e, half) * power_of_two(e, n - half)
+
+
+def binary_limits(format: Format) -> tuple[float, float]:
+    """Arguments past which 2^x is zero or infinite for certain; x stops there."""
+    return float(-format.bias - format.precision - 2), float(format.bias + 2)
+
+
+def natural_limits(format: Format) -> tuple[float, float]:
+    """The same for e^x."""
+    low, high = binary_limits(format)
+    return format.round(low / LOG2_E[format.name][0]), format.round(high / LOG2_E[format.name][0])
+
+
+def exp2(e: Emitter, x: Float) -> Float:
+    """2^x, error below 1 ulp; exact for whole x.
+
+    x = n + r; 2^r = 1 + r P(r); P is the minimax polynomial EXP2.
+    """
+    low, high = binary_limits(e.format)
+    s = split_binary(e, x.at_least(low).at_most(high))
+    return scale(e, e.fma(s.r, e.polynomial(s.r, EXP2[e.format.name]), 1.0), s.n)
+
+
+def exp(e: Emitter, x: Float) -> Float:
+    """e^x, error below 1 ulp.
+
+    x = n ln 2 + r; e^r = 1 + r + r^2 P(r); P is the minimax polynomial EXP.
+    """
+    low, high = natural_limits(e.format)
+    s = split_natural(e, x.at_least(low).at_most(high))
+    return scale(e, exp_of_rest(e, s.r), s.n)
+
+
+def exp_of_rest(e: Emitter, r: Float) -> Float:
+    """e^r for |r| at most ln 2 / 2."""
+    return e.polynomial(r, (1.0, 1.0, *EXP[e.format.name]))
+
+
+def expm1_of_rest(e: Emitter, r: Float) -> Float:
+    """e^r - 1 for |r| at most ln 2 / 2, error relative to itself."""
+    return e.fma(r * r, e.polynomial(r, EXP[e.format.name]), r)
+
+
+def expm1(e: Emitter, x: Float) -> Float:
+    """e^x - 1, error below 2 ulp.
+
+    e^x - 1 = 2 (h q + (h - 1/2)) with q = e^r - 1 and h = 2^(n - 1), which is finite to the end
+    of the range. A tiny x is its own result, with its sign.
+    """
+    low, high = natural_limits(e.format)
+    s = split_natural(e, x.at_least(-0.7 * (e.format.precision + 2)).at_most(high))
+    half = power_of_two(e, s.n - 1)
+    result = 2.0 * e.fma(half, expm1_of_rest(e, s.r), half - 0.5)
+    return e.where(abs(x) < 2.0**-e.format.precision, x, result)
