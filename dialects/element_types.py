@@ -125,18 +125,12 @@ _FLOATS: dict[type[Attribute], ElementType] = {
     Float16Type: _BY_NAME["f16"],
     BFloat16Type: _BY_NAME["bf16"],
 }
-_INTEGERS = {
-    (t.attribute.width.data, t.attribute.signedness.data): t
-    for t in ELEMENT_TYPES
-    if isinstance(t.attribute, IntegerType)
-}
+_INTEGERS = {t.attribute: t for t in ELEMENT_TYPES if not t.is_float}
 
 
 def element_type(attribute: Attribute) -> ElementType | None:
     """The row of a builtin type attribute, or None if uopc has no such element type."""
-    if isinstance(attribute, IntegerType):
-        return _INTEGERS.get((attribute.width.data, attribute.signedness.data))
-    return _FLOATS.get(type(attribute))
+    return _FLOATS.get(type(attribute)) or _INTEGERS.get(attribute)
 
 
 def element_type_named(name: str) -> ElementType:

@@ -124,8 +124,8 @@ class KernelOp(BufferedOp):
         self.print_arguments(printer, "ins", 0, self.inputs_count)
         self.print_arguments(printer, "outs", self.inputs_count, len(self.buffers))
         names = ("flops", "bytes", "target", "schedule", "doc")
-        shown = {n: a for n in names if (a := self.properties.get(n)) not in (None, _ZERO)}
-        extra = {n: a for n, a in {**shown, **self.attributes}.items() if a is not None}
+        given = {name: self.properties[name] for name in names if name in self.properties}
+        extra = {n: a for n, a in given.items() if a != _ZERO} | self.attributes
         if extra:
             printer.print_string(" attributes ")
             printer.print_attr_dict(extra)
@@ -139,11 +139,9 @@ class KernelOp(BufferedOp):
         signature.parse_buffers("ins")
         outputs = signature.parse_buffers("outs")
         properties = signature.properties(name)
-        attributes: dict[str, Attribute] = {}
-        given = parser.parse_optional_attr_dict_with_keyword()
-        for key, value in (given.data if given else {}).items():
-            target = properties if key in cls.get_irdl_definition().properties else attributes
-            target[key] = value
+        attributes = _parse_attributes(
+            parser, properties, ("flops", "bytes", "target", "schedule", "doc")
+        )
         properties["outputs"] = IntegerAttr(outputs, i64)
         properties.setdefault("flops", _ZERO)
         properties.setdefault("bytes", _ZERO)
@@ -254,10 +252,7 @@ class PlanOp(BufferedOp):
         signature = Signature(parser)
         signature.parse_buffers("ins")
         properties: dict[str, Attribute] = {"workspace": _ZERO, **signature.properties(name)}
-        attributes: dict[str, Attribute] = {}
-        given = parser.parse_optional_attr_dict_with_keyword()
-        for key, value in (given.data if given else {}).items():
-            (properties if key in ("input_names", "workspace") else attributes)[key] = value
+        attributes = _parse_attributes(parser, properties, ("input_names", "workspace"))
         body = parser.parse_region(signature.arguments)
         return cls.create(properties=properties, attributes=attributes, regions=[body])
 
@@ -485,11 +480,13 @@ def signless_type(type_: Attribute) -> Attribute:
 
     rangeify makes a kernel's buffers signless, while the plan keeps what its author wrote.
     """
-    if isinstance(type_, MemRefType):
-        row = element_type(type_.element_type)
-        if row is not None and row.kind == "unsigned":
-            return MemRefType(signless(row).attribute, type_.shape)
-    return type_
+    if not isinstance(type_, MemRefType):
+        return type_
+    buffer = cast("MemRefType[Attribute]", type_)
+    row = element_type(buffer.element_type)
+    if row is None or row.kind != "unsigned":
+        return buffer
+    return MemRefType(signless(row).attribute, buffer.get_shape())
 
 
 def linear_type(type_: Attribute) -> Attribute:
@@ -506,6 +503,16 @@ def lookup_kernel(module: ModuleOp, name: str) -> KernelOp | None:
         if isinstance(op, KernelOp) and op.sym_name.data == name:
             return op
     return None
+
+
+def _parse_attributes(
+    parser: Parser, properties: dict[str, Attribute], names: Sequence[str]
+) -> dict[str, Attribute]:
+    """Parse `attributes {…}`; those with `names` go to the properties, the others are returned."""
+    given = parser.parse_optional_attr_dict_with_keyword()
+    attributes = dict(given.data) if given else {}
+    properties |= {name: attributes.pop(name) for name in names if name in attributes}
+    return attributes
 
 
 def _print_typed(printer: Printer, word: str, values: Sequence[SSAValue]) -> None:

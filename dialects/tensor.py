@@ -22,7 +22,7 @@ A matrix product is movement ops, mul and reduce: it has no op of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -49,13 +49,22 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from uopc.dialects.numbers import number_text, parse_number, print_dense, scalar
+from uopc.dialects.numbers import (
+    Dense,
+    Scalar,
+    number_text,
+    parse_number,
+    print_dense,
+    scalar,
+    scalar_of_text,
+)
 from uopc.dialects.sizes import Size, SizesAttr, sizes_of, tensor_type
 from uopc.dialects.tensor_elementwise import (
     ELEMENTWISE_OPS,
     check_kind,
     check_same,
     check_tensor,
+    parse_tensor_type,
     tensor_of,
 )
 from uopc.dialects.tensor_movement import (
@@ -92,7 +101,7 @@ class ReduceOp(MovementOp):
 
     name = "utensor.reduce"
     kind = prop_def(StringAttr)
-    axes = prop_def(DenseArrayBase)
+    axes = prop_def(DenseArrayBase.constr(i64))
 
     def __init__(self, kind: str, operand: SSAValue | Operation, axes: Sequence[int]):
         value = SSAValue.get(operand)
@@ -241,16 +250,22 @@ class ConstantOp(IRDLOperation):
         super().__init__(result_types=[tensor], properties={"value": attribute})
 
     @property
-    def splat(self) -> FloatAttr | IntegerAttr | None:
+    def splat(self) -> Scalar | None:
         """The value that all elements have, if the constant is written so."""
-        return self.value if isinstance(self.value, FloatAttr | IntegerAttr) else None
+        value = self.value
+        return cast(Scalar, value) if isinstance(value, FloatAttr | IntegerAttr) else None
+
+    @property
+    def dense(self) -> Dense | None:
+        """The values of the elements, if the constant is not written as a splat."""
+        value = self.value
+        return cast(Dense, value) if isinstance(value, DenseIntOrFPElementsAttr) else None
 
     def verify_(self) -> None:
         tensor = check_tensor(self.result)
-        value = self.value
-        if isinstance(value, FloatAttr | IntegerAttr):
-            check_same(tensor.element_type, value.type, "the value of utensor.constant")
-        elif isinstance(value, DenseIntOrFPElementsAttr):
+        if (splat := self.splat) is not None:
+            check_same(tensor.element_type, splat.type, "the value of utensor.constant")
+        elif (value := self.dense) is not None:
             check_same(tensor, value.type, "the value of utensor.constant")
             count = 1
             for n in tensor.get_shape():
@@ -261,20 +276,19 @@ class ConstantOp(IRDLOperation):
                 )
         else:
             raise VerifyException(
-                f"expected a number or a dense attribute, got {value}; dense_resource blobs are "
-                "not supported, write the elements as dense<…>"
+                f"expected a number or a dense attribute, got {self.value}; dense_resource "
+                "blobs are not supported, write the elements as dense<…>"
             )
 
     def print(self, printer: Printer) -> None:
         printer.print_op_attributes(self.attributes)
         printer.print_string(" ")
-        value = self.value
-        if isinstance(value, FloatAttr | IntegerAttr):
-            printer.print_string(number_text(value))
-        elif isinstance(value, DenseIntOrFPElementsAttr):
-            print_dense(printer, value)
+        if (splat := self.splat) is not None:
+            printer.print_string(number_text(splat))
+        elif (dense := self.dense) is not None:
+            print_dense(printer, dense)
         else:
-            printer.print_attribute(value)
+            printer.print_attribute(self.value)
         printer.print_string(" : ")
         printer.print_attribute(self.result.type)
 
@@ -287,14 +301,13 @@ class ConstantOp(IRDLOperation):
             tensor: Attribute = value.type
         else:
             number = parse_number(parser)
+            end = parser.pos
             parser.parse_punctuation(":")
-            tensor = parser.parse_type()
-            if not isinstance(tensor, TensorType):
-                parser.raise_error(f"expected a tensor type, got {tensor}", position)
+            typed = tensor = parse_tensor_type(parser)
             try:
-                value = scalar(number, tensor.element_type)
+                value = scalar_of_text(number, typed.element_type)
             except VerifyException as error:
-                parser.raise_error(str(error), position)
+                parser.raise_error(str(error), position, end)
         return cls.create(result_types=[tensor], properties={"value": value}, attributes=attributes)
 
 
@@ -479,7 +492,9 @@ def _parse_indexed(
         parser.raise_error(
             f"expected {count} operands and as many types, got {len(unresolved)} and {len(types)}"
         )
-    operands = [parser.resolve_operand(u, t) for u, t in zip(unresolved, types, strict=True)]
+    operands: list[SSAValue] = [
+        parser.resolve_operand(u, t) for u, t in zip(unresolved, types, strict=True)
+    ]
     result = parser.parse_type() if parser.parse_optional_punctuation("->") else None
     return operands, {"axis": axis}, attributes, result
 

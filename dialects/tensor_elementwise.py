@@ -7,7 +7,7 @@ that in the open). docs/numerics.md says what each computes at the edges.
 from __future__ import annotations
 
 from abc import ABC
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeVar, cast
 
 from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -35,7 +35,7 @@ def tensor_of(value: SSAValue) -> TensorType[Attribute]:
     """The tensor type of a value. Raises VerifyException for any other type."""
     if not isinstance(value.type, TensorType):
         raise VerifyException(f"expected a ranked tensor, got {value.type}")
-    return value.type
+    return cast("TensorType[Attribute]", value.type)
 
 
 def element_of(tensor: TensorType[Attribute]) -> ElementType:
@@ -69,6 +69,21 @@ def check_same(expected: Attribute, got: Attribute, what: str) -> None:
     """Verify that two types are equal."""
     if expected != got:
         raise VerifyException(f"{what}: expected {expected}, got {got}")
+
+
+def parse_tensor_type(parser: Parser) -> TensorType[Attribute]:
+    """Parse a tensor type that uopc takes: sizes bounded, elements known."""
+    position = parser.pos
+    tensor = parser.parse_type()
+    if not isinstance(tensor, TensorType):
+        parser.raise_error(f"expected a tensor type, got {tensor}", position, parser.pos)
+    typed = cast("TensorType[Attribute]", tensor)
+    try:
+        element_of(typed)
+        sizes_of(typed)
+    except VerifyException as error:
+        parser.raise_error(str(error), position, parser.pos)
+    return typed
 
 
 class ElementwiseOp(IRDLOperation, ABC):
@@ -108,9 +123,7 @@ class ElementwiseOp(IRDLOperation, ABC):
         )
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
-        operand_type = parser.parse_type()
-        if not isinstance(operand_type, TensorType):
-            parser.raise_error(f"expected a tensor type, got {operand_type}")
+        operand_type = parse_tensor_type(parser)
         operands = [parser.resolve_operand(u, operand_type) for u in unresolved]
         arity = len(cls.get_irdl_definition().operands)
         if len(operands) != arity:
@@ -172,7 +185,7 @@ def _define(base: type[_T], name: str, kinds: tuple[str, ...], doc: str) -> type
         "KINDS": kinds,
     }
     class_name = "".join(part.capitalize() for part in name.split("_")) + "Op"
-    return irdl_op_definition(type(class_name, (base,), members))
+    return irdl_op_definition(cast("type[_T]", type(class_name, (base,), members)))
 
 
 # Arithmetic. Integers wrap around.
@@ -296,9 +309,7 @@ class WhereOp(ElementwiseOp):
             parser.raise_error(f"utensor.where expects 3 operands, got {len(unresolved)}")
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
-        tensor = parser.parse_type()
-        if not isinstance(tensor, TensorType):
-            parser.raise_error(f"expected a tensor type, got {tensor}")
+        tensor = parse_tensor_type(parser)
         mask = tensor_type(i1, sizes_of(tensor))
         operands = [
             parser.resolve_operand(u, t)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     FloatAttr,
     IntegerAttr,
+    IntegerType,
     TensorType,
     i64,
 )
@@ -31,7 +32,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from uopc.dialects.index_expr import as_expr, at_least
-from uopc.dialects.numbers import number_text, parse_number, scalar
+from uopc.dialects.numbers import Scalar, number_text, parse_number, scalar, scalar_of_text
 from uopc.dialects.sizes import (
     Size,
     SizesAttr,
@@ -45,22 +46,25 @@ from uopc.dialects.sizes import (
 )
 from uopc.dialects.tensor_elementwise import check_same, check_tensor, tensor_of
 
+Ints = DenseArrayBase[IntegerType]
+"""Axes, orders and steps: an array of i64."""
 
-def ints(values: Sequence[int]) -> DenseArrayBase:
+
+def ints(values: Sequence[int]) -> Ints:
     """A dense array of i64."""
     return DenseArrayBase.from_list(i64, values)
 
 
-def int_values(attribute: DenseArrayBase) -> tuple[int, ...]:
+def int_values(attribute: Ints) -> tuple[int, ...]:
     """The integers of a dense array."""
-    return tuple(int(v) for v in attribute.get_values())
+    return tuple(attribute.get_values())
 
 
-def print_ints(printer: Printer, attribute: DenseArrayBase) -> None:
+def print_ints(printer: Printer, attribute: Ints) -> None:
     printer.print_string("[" + ", ".join(map(str, int_values(attribute))) + "]")
 
 
-def parse_ints(parser: Parser) -> DenseArrayBase:
+def parse_ints(parser: Parser) -> Ints:
     return ints(
         parser.parse_comma_separated_list(
             parser.Delimiter.SQUARE, lambda: parser.parse_integer(allow_boolean=False)
@@ -192,7 +196,7 @@ class PermuteOp(MovementOp):
     axis order[k]."""
 
     name = "utensor.permute"
-    order = prop_def(DenseArrayBase)
+    order = prop_def(DenseArrayBase.constr(i64))
 
     def __init__(self, operand: SSAValue | Operation, order: Sequence[int]):
         value = SSAValue.get(operand)
@@ -255,7 +259,7 @@ class FlipOp(MovementOp):
     """`utensor.flip %x [1] : tensor<4x8xf32>`: the order along some axes reversed."""
 
     name = "utensor.flip"
-    axes = prop_def(DenseArrayBase)
+    axes = prop_def(DenseArrayBase.constr(i64))
 
     def __init__(self, operand: SSAValue | Operation, axes: Sequence[int]):
         value = SSAValue.get(operand)
@@ -285,7 +289,7 @@ class ShrinkOp(MovementOp):
     name = "utensor.shrink"
     begins = prop_def(SizesAttr)
     ends = prop_def(SizesAttr)
-    steps = prop_def(DenseArrayBase)
+    steps = prop_def(DenseArrayBase.constr(i64))
 
     def __init__(
         self,
@@ -420,7 +424,7 @@ class PadOp(MovementOp):
         print_sizes(printer, self.low.data)
         printer.print_string(" high ")
         print_sizes(printer, self.high.data)
-        printer.print_string(f" value {number_text(self.value)}")
+        printer.print_string(f" value {number_text(cast(Scalar, self.value))}")
 
     @classmethod
     def parse_options(cls, parser: Parser) -> dict[str, Any]:
@@ -434,7 +438,8 @@ class PadOp(MovementOp):
     @classmethod
     def complete(cls, properties: dict[str, Any], operand: Attribute) -> None:
         if isinstance(operand, TensorType):
-            properties["value"] = scalar(properties["value"], operand.element_type)
+            element = cast("TensorType[Attribute]", operand).element_type
+            properties["value"] = scalar_of_text(properties["value"], element)
 
 
 MOVEMENT_OPS: tuple[type[MovementOp], ...] = (
