@@ -12,7 +12,10 @@ from xdsl.passes import ModulePass
 
 from uopc.dialects.registry import lazy_factories
 
-PASSES: dict[str, str] = {}
+PASSES: dict[str, str] = {
+    "uopc-cse": "uopc.passes.cse:CommonSubexpressionEliminationPass",
+    "uopc-dce": "uopc.passes.dce:DeadCodeEliminationPass",
+}
 
 
 def pass_factories() -> dict[str, Callable[[], type[ModulePass]]]:
