@@ -492,9 +492,12 @@ def signless_type(type_: Attribute) -> Attribute:
 def linear_type(type_: Attribute) -> Attribute:
     """A buffer's type after linearize: signless, and flat where an inner size is dynamic."""
     plain = signless_type(type_)
-    if isinstance(plain, MemRefType) and DYNAMIC_INDEX in plain.get_shape()[1:]:
-        return MemRefType(plain.element_type, [DYNAMIC_INDEX])
-    return plain
+    if not isinstance(plain, MemRefType):
+        return plain
+    buffer = cast("MemRefType[Attribute]", plain)
+    if DYNAMIC_INDEX in buffer.get_shape()[1:]:
+        return MemRefType(buffer.element_type, [DYNAMIC_INDEX])
+    return buffer
 
 
 def lookup_kernel(module: ModuleOp, name: str) -> KernelOp | None:

@@ -23,7 +23,6 @@ where it varies. linearize chooses the loops.
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Sequence
 from typing import cast
 
@@ -31,10 +30,8 @@ from xdsl.dialects.builtin import (
     AffineMapAttr,
     IndexType,
     IntegerAttr,
-    IntegerType,
     MemRefType,
     StringAttr,
-    i1,
     i64,
 )
 from xdsl.ir import Attribute, Dialect, Region, SSAValue
@@ -57,41 +54,32 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from uopc.dialects.element_types import element_type
 from uopc.dialects.index_text import (
     affine_map,
-    parse_expression_list,
     parse_index_expression,
-    print_expression_list,
     print_index_expression,
 )
+from uopc.dialects.loop_access import COMBINE_KINDS as COMBINE_KINDS
+from uopc.dialects.loop_access import UPDATE_KINDS as UPDATE_KINDS
+from uopc.dialects.loop_access import AccessOp as AccessOp
+from uopc.dialects.loop_access import ElementOp as ElementOp
+from uopc.dialects.loop_access import LoadOp as LoadOp
+from uopc.dialects.loop_access import Operands as Operands
+from uopc.dialects.loop_access import ReadOp as ReadOp
+from uopc.dialects.loop_access import StoreOp as StoreOp
+from uopc.dialects.loop_access import UpdateOp as UpdateOp
+from uopc.dialects.loop_access import WritingOp as WritingOp
+from uopc.dialects.loop_access import buffer_of as buffer_of
+from uopc.dialects.loop_access import check_kind, check_map
+from uopc.dialects.loop_index import ConditionOp as ConditionOp
+from uopc.dialects.loop_index import ExpressionOp as ExpressionOp
+from uopc.dialects.loop_index import GuardOp as GuardOp
+from uopc.dialects.loop_index import IndexOp as IndexOp
+from uopc.dialects.loop_index import ValidOp as ValidOp
+from uopc.dialects.loop_index import ValueOp as ValueOp
 
 RANGE_KINDS = ("loop", "reduce", "unroll", "vector", "thread", "block", "lane")
-COMBINE_KINDS = ("add", "mul", "max", "min", "umax", "umin", "and", "or", "xor", "fma")
-"""Integers are signless: max and min compare signed numbers, umax and umin unsigned ones."""
-UPDATE_KINDS = ("set", *COMBINE_KINDS[:-1])
 TILE_SPACES = ("local", "register", "shared")
-
-Operands = list[SSAValue]
-
-
-def buffer_of(value: SSAValue) -> MemRefType[Attribute]:
-    """The memref type of a value. Raises VerifyException for any other type."""
-    if not isinstance(value.type, MemRefType):
-        raise VerifyException(f"expected a memref, got {value.type}")
-    return cast("MemRefType[Attribute]", value.type)
-
-
-def _check_map(map_: AffineMapAttr, operands: Sequence[SSAValue], results: int | None) -> None:
-    data = map_.data
-    if data.num_symbols or data.num_dims != len(operands):
-        raise VerifyException(
-            f"the map {data} needs {data.num_dims} operands and no symbols, got {len(operands)}"
-        )
-    if results is not None and len(data.results) != results:
-        raise VerifyException(
-            f"expected {results} index expressions, one a dimension, got {len(data.results)}"
-        )
 
 
 @irdl_op_definition
@@ -132,7 +120,7 @@ class RangeOp(IRDLOperation):
         return None if map_.num_dims else map_.eval([], [])[0]
 
     def verify_(self) -> None:
-        _check_map(self.end, self.operands_, 1)
+        check_map(self.end, self.operands_, 1)
         if self.kind.data not in RANGE_KINDS:
             raise VerifyException(
                 f"unknown kind '{self.kind.data}': expected one of {', '.join(RANGE_KINDS)}"
@@ -165,215 +153,6 @@ class RangeOp(IRDLOperation):
         op = cls(AffineMap(len(operands), 0, (end,)), operands, kind, maximum)
         op.attributes.update(parser.parse_optional_attr_dict())
         return op
-
-
-class AccessOp(IRDLOperation, ABC):
-    """An element of a buffer by one index expression a dimension, valid where all of `where` are
-    at least 0. The expressions of both maps are over `indices`."""
-
-    buffer = operand_def(MemRefType)
-    indices = var_operand_def(IndexType)
-    map = prop_def(AffineMapAttr)
-    where = opt_prop_def(AffineMapAttr)
-
-    def verify_access(self) -> None:
-        """Verify the maps against the buffer."""
-        _check_map(self.map, self.indices, buffer_of(self.buffer).get_num_dims())
-        if self.where is not None:
-            _check_map(self.where, self.indices, None)
-
-    def print_access(self, printer: Printer) -> None:
-        printer.print_ssa_value(self.buffer)
-        print_expression_list(printer, self.map.data, self.indices, "[]")
-        if self.where is not None:
-            printer.print_string(" where ")
-            print_expression_list(printer, self.where.data, self.indices, "()")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.buffer.type)
-
-
-class _Access:
-    """What `print_access` prints, parsed."""
-
-    def __init__(self, parser: Parser) -> None:
-        unresolved = parser.parse_unresolved_operand()
-        self.indices: Operands = []
-        results = parse_expression_list(parser, self.indices, parser.Delimiter.SQUARE)
-        valid = None
-        if parser.parse_optional_keyword("where"):
-            valid = parse_expression_list(parser, self.indices, parser.Delimiter.PAREN)
-        self.attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        position = parser.pos
-        type_ = parser.parse_type()
-        if not isinstance(type_, MemRefType):
-            parser.raise_error(f"expected a memref type, got {type_}", position)
-        self.type = cast("MemRefType[Attribute]", type_)
-        self.buffer = parser.resolve_operand(unresolved, type_)
-        count = len(self.indices)
-        self.map = AffineMap(count, 0, tuple(results))
-        self.where = None if valid is None else AffineMap(count, 0, tuple(valid))
-
-
-def _maps(map_: AffineMap, where: AffineMap | None) -> dict[str, Attribute | None]:
-    return {
-        "map": AffineMapAttr(map_),
-        "where": None if where is None else AffineMapAttr(where),
-    }
-
-
-class ElementOp(AccessOp, ABC):
-    """An access that gives the element."""
-
-    result = result_def()
-    traits = traits_def(Pure())
-
-    def __init__(
-        self,
-        buffer: SSAValue,
-        indices: Sequence[SSAValue],
-        map_: AffineMap,
-        where: AffineMap | None = None,
-    ):
-        super().__init__(
-            operands=[buffer, list(indices)],
-            result_types=[buffer_of(buffer).element_type],
-            properties=_maps(map_, where),
-        )
-
-    def verify_(self) -> None:
-        self.verify_access()
-        element = buffer_of(self.buffer).element_type
-        if self.result.type != element:
-            raise VerifyException(f"{self.name}: expected {element}, got {self.result.type}")
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        self.print_access(printer)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ElementOp:
-        access = _Access(parser)
-        op = cls(access.buffer, access.indices, access.map, access.where)
-        op.attributes.update(access.attributes)
-        return op
-
-
-@irdl_op_definition
-class LoadOp(ElementOp):
-    """`%v = uloop.load %x[%i, %j - 1] where (%j - 1) : memref<4x8xf32>`: 0 where not valid."""
-
-    name = "uloop.load"
-
-
-@irdl_op_definition
-class ReadOp(ElementOp):
-    """`%v = uloop.read %t[%i, %j] : memref<4x8xf32>`: the value a tile holds at some indices."""
-
-    name = "uloop.read"
-
-    def verify_(self) -> None:
-        super().verify_()
-        if not isinstance(self.buffer.owner, TileOp):
-            raise VerifyException("uloop.read reads a uloop.tile; a buffer is read by uloop.load")
-
-
-class WritingOp(AccessOp, ABC):
-    """An access that changes the element."""
-
-    value = operand_def()
-
-    def verify_writing(self) -> None:
-        self.verify_access()
-        element = buffer_of(self.buffer).element_type
-        if self.value.type != element:
-            raise VerifyException(f"{self.name}: expected {element}, got {self.value.type}")
-
-
-@irdl_op_definition
-class StoreOp(WritingOp):
-    """`uloop.store %v, %x[%i] : memref<4xf32>`: the element set, at most once for each."""
-
-    name = "uloop.store"
-
-    def __init__(
-        self,
-        value: SSAValue,
-        buffer: SSAValue,
-        indices: Sequence[SSAValue],
-        map_: AffineMap,
-        where: AffineMap | None = None,
-    ):
-        super().__init__(operands=[value, buffer, list(indices)], properties=_maps(map_, where))
-
-    def verify_(self) -> None:
-        self.verify_writing()
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.value)
-        printer.print_string(", ")
-        self.print_access(printer)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> StoreOp:
-        value = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        access = _Access(parser)
-        resolved = parser.resolve_operand(value, access.type.element_type)
-        op = cls(resolved, access.buffer, access.indices, access.map, access.where)
-        op.attributes.update(access.attributes)
-        return op
-
-
-@irdl_op_definition
-class UpdateOp(WritingOp):
-    """`uloop.update add %v, %x[%k] : memref<4xf32>`: the element combined with a value, in the
-    order of the ranges; after every store to the buffer that stands before it."""
-
-    name = "uloop.update"
-    kind = prop_def(StringAttr)
-
-    def __init__(
-        self,
-        kind: str,
-        value: SSAValue,
-        buffer: SSAValue,
-        indices: Sequence[SSAValue],
-        map_: AffineMap,
-        where: AffineMap | None = None,
-    ):
-        super().__init__(
-            operands=[value, buffer, list(indices)],
-            properties={"kind": StringAttr(kind), **_maps(map_, where)},
-        )
-
-    def verify_(self) -> None:
-        self.verify_writing()
-        _check_kind(self.kind.data, UPDATE_KINDS)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.kind.data} ")
-        printer.print_ssa_value(self.value)
-        printer.print_string(", ")
-        self.print_access(printer)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> UpdateOp:
-        kind = parser.parse_identifier()
-        value = parser.parse_unresolved_operand()
-        parser.parse_punctuation(",")
-        access = _Access(parser)
-        resolved = parser.resolve_operand(value, access.type.element_type)
-        op = cls(kind, resolved, access.buffer, access.indices, access.map, access.where)
-        op.attributes.update(access.attributes)
-        return op
-
-
-def _check_kind(kind: str, kinds: Sequence[str]) -> None:
-    if kind not in kinds:
-        raise VerifyException(f"unknown kind '{kind}': expected one of {', '.join(kinds)}")
 
 
 def _check_ranges(ranges: Sequence[SSAValue], what: str) -> None:
@@ -426,7 +205,7 @@ class ReduceOp(IRDLOperation):
         _check_ranges(self.over, "the ranges of uloop.reduce")
         types = [v.type for v in self.values]
         if self.kind is not None:
-            _check_kind(self.kind.data, COMBINE_KINDS)
+            check_kind(self.kind.data, COMBINE_KINDS)
             count = 2 if self.kind.data == "fma" else 1
             if len(types) != count or len(set(types)) != 1:
                 raise VerifyException(
@@ -553,7 +332,7 @@ class TileOp(IRDLOperation):
 
     def verify_(self) -> None:
         _check_ranges(self.over, "the ranges of uloop.tile")
-        _check_kind(self.space.data, TILE_SPACES)
+        check_kind(self.space.data, TILE_SPACES)
         type_ = buffer_of(self.result)
         if type_.element_type != self.value.type:
             raise VerifyException(f"a tile of {self.value.type} cannot be {type_}")
@@ -606,203 +385,6 @@ class TileOp(IRDLOperation):
             properties={"space": StringAttr(space)},
             attributes=attributes,
         )
-
-
-class ExpressionOp(IRDLOperation, ABC):
-    """An op over index expressions only."""
-
-    indices = var_operand_def(IndexType)
-    map = prop_def(AffineMapAttr)
-
-
-@irdl_op_definition
-class IndexOp(ExpressionOp):
-    """`%x = uloop.index %i * 2 + 1 : i32`: an index as a number (an integer wraps)."""
-
-    name = "uloop.index"
-    result = result_def()
-    traits = traits_def(Pure())
-
-    def __init__(self, indices: Sequence[SSAValue], map_: AffineMap, type_: Attribute):
-        super().__init__(
-            operands=[list(indices)],
-            result_types=[type_],
-            properties={"map": AffineMapAttr(map_)},
-        )
-
-    def verify_(self) -> None:
-        _check_map(self.map, self.indices, 1)
-        row = element_type(self.result.type)
-        if row is None or not isinstance(self.result.type, IntegerType):
-            raise VerifyException(f"uloop.index gives an integer, got {self.result.type}")
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        print_index_expression(printer, self.map.data.results[0], self.indices)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> IndexOp:
-        operands: Operands = []
-        expression = parse_index_expression(parser, operands)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        op = cls(operands, AffineMap(len(operands), 0, (expression,)), parser.parse_type())
-        op.attributes.update(attributes)
-        return op
-
-
-@irdl_op_definition
-class ValueOp(IRDLOperation):
-    """`%i = uloop.value %x : i32 in 0 to %n - 1 max 63`: a number as an index, clamped.
-
-    Both bounds belong to it; `max` gives the largest upper bound where that is not a number.
-    `unsigned` after the type says that the bits are those of an unsigned number.
-    """
-
-    name = "uloop.value"
-    operand = operand_def(IntegerType)
-    indices = var_operand_def(IndexType)
-    lower = prop_def(IntegerAttr)
-    upper = prop_def(AffineMapAttr)
-    maximum = opt_prop_def(IntegerAttr)
-    signedness = prop_def(StringAttr)
-    result = result_def(IndexType)
-    traits = traits_def(Pure())
-
-    def __init__(
-        self,
-        operand: SSAValue,
-        lower: int,
-        upper: AffineMap | int,
-        indices: Sequence[SSAValue] = (),
-        maximum: int | None = None,
-        *,
-        unsigned: bool = False,
-    ):
-        map_ = upper if isinstance(upper, AffineMap) else affine_map(0, [upper])
-        super().__init__(
-            operands=[operand, list(indices)],
-            result_types=[IndexType()],
-            properties={
-                "lower": IntegerAttr(lower, i64),
-                "upper": AffineMapAttr(map_),
-                "maximum": None if maximum is None else IntegerAttr(maximum, i64),
-                "signedness": StringAttr("unsigned" if unsigned else "signed"),
-            },
-        )
-
-    @property
-    def constant_upper(self) -> int | None:
-        """The upper bound, if it is a number."""
-        map_ = self.upper.data
-        return None if map_.num_dims else map_.eval([], [])[0]
-
-    def verify_(self) -> None:
-        _check_map(self.upper, self.indices, 1)
-        _check_kind(self.signedness.data, ("signed", "unsigned"))
-        upper = self.constant_upper
-        if upper is None:
-            if self.maximum is None:
-                raise VerifyException("an upper bound that is not a number needs 'max N'")
-            upper = self.maximum.value.data
-        if self.lower.value.data > upper:
-            raise VerifyException(
-                f"the bounds of uloop.value: expected {self.lower.value.data} <= {upper}"
-            )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.operand)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.operand.type)
-        if self.signedness.data != "signed":
-            printer.print_string(f" {self.signedness.data}")
-        printer.print_string(f" in {self.lower.value.data} to ")
-        print_index_expression(printer, self.upper.data.results[0], self.indices)
-        if self.maximum is not None:
-            printer.print_string(f" max {self.maximum.value.data}")
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ValueOp:
-        unresolved = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        operand = parser.resolve_operand(unresolved, parser.parse_type())
-        unsigned = parser.parse_optional_keyword("unsigned") is not None
-        parser.parse_keyword("in")
-        lower = parser.parse_integer(allow_boolean=False)
-        parser.parse_keyword("to")
-        operands: Operands = []
-        upper = parse_index_expression(parser, operands)
-        maximum = None
-        if parser.parse_optional_keyword("max"):
-            maximum = parser.parse_integer(allow_boolean=False)
-        map_ = AffineMap(len(operands), 0, (upper,))
-        op = cls(operand, lower, map_, operands, maximum, unsigned=unsigned)
-        op.attributes.update(attributes)
-        return op
-
-
-class ConditionOp(ExpressionOp, ABC):
-    """An op over conditions `E >= 0`."""
-
-    def verify_(self) -> None:
-        _check_map(self.map, self.indices, None)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        print_expression_list(printer, self.map.data, self.indices, "()")
-        printer.print_op_attributes(self.attributes)
-
-
-def _parse_conditions(parser: Parser) -> tuple[Operands, AffineMap, dict[str, Attribute]]:
-    operands: Operands = []
-    results = parse_expression_list(parser, operands, parser.Delimiter.PAREN)
-    attributes = parser.parse_optional_attr_dict()
-    return operands, AffineMap(len(operands), 0, tuple(results)), attributes
-
-
-@irdl_op_definition
-class ValidOp(ConditionOp):
-    """`%c = uloop.valid (%i - 1, 8 - %i)`: true where every expression is at least 0."""
-
-    name = "uloop.valid"
-    result = result_def(IntegerType)
-    traits = traits_def(Pure())
-
-    def __init__(self, indices: Sequence[SSAValue], map_: AffineMap):
-        super().__init__(
-            operands=[list(indices)], result_types=[i1], properties={"map": AffineMapAttr(map_)}
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ValidOp:
-        operands, map_, attributes = _parse_conditions(parser)
-        op = cls(operands, map_)
-        op.attributes.update(attributes)
-        return op
-
-
-@irdl_op_definition
-class GuardOp(ConditionOp):
-    """`uloop.guard (388 - %j0 * 48 - %j1)`: where an expression is below 0 nothing is stored, a
-    load gives 0 and a reduction its identity."""
-
-    name = "uloop.guard"
-
-    def __init__(self, indices: Sequence[SSAValue], map_: AffineMap):
-        super().__init__(operands=[list(indices)], properties={"map": AffineMapAttr(map_)})
-
-    @classmethod
-    def parse(cls, parser: Parser) -> GuardOp:
-        operands, map_, attributes = _parse_conditions(parser)
-        op = cls(operands, map_)
-        op.attributes.update(attributes)
-        return op
 
 
 ULoop = Dialect(

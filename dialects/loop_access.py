@@ -1,0 +1,266 @@
+"""uloop's ops on elements of buffers: load, read, store, update.
+
+An access has one index expression a dimension and an optional list of conditions, all over the
+same operands.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import AffineMapAttr, IndexType, MemRefType, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from uopc.dialects.index_text import parse_expression_list, print_expression_list
+
+COMBINE_KINDS = ("add", "mul", "max", "min", "umax", "umin", "and", "or", "xor", "fma")
+"""Integers are signless: max and min compare signed numbers, umax and umin unsigned ones."""
+UPDATE_KINDS = ("set", *COMBINE_KINDS[:-1])
+
+Operands = list[SSAValue]
+
+
+def buffer_of(value: SSAValue) -> MemRefType[Attribute]:
+    """The memref type of a value. Raises VerifyException for any other type."""
+    if not isinstance(value.type, MemRefType):
+        raise VerifyException(f"expected a memref, got {value.type}")
+    return cast("MemRefType[Attribute]", value.type)
+
+
+def check_map(map_: AffineMapAttr, operands: Sequence[SSAValue], results: int | None) -> None:
+    data = map_.data
+    if data.num_symbols or data.num_dims != len(operands):
+        raise VerifyException(
+            f"the map {data} needs {data.num_dims} operands and no symbols, got {len(operands)}"
+        )
+    if results is not None and len(data.results) != results:
+        raise VerifyException(
+            f"expected {results} index expressions, one a dimension, got {len(data.results)}"
+        )
+
+
+def check_kind(kind: str, kinds: Sequence[str]) -> None:
+    if kind not in kinds:
+        raise VerifyException(f"unknown kind '{kind}': expected one of {', '.join(kinds)}")
+
+
+class AccessOp(IRDLOperation, ABC):
+    """An element of a buffer by one index expression a dimension, valid where all of `where` are
+    at least 0. The expressions of both maps are over `indices`."""
+
+    buffer = operand_def(MemRefType)
+    indices = var_operand_def(IndexType)
+    map = prop_def(AffineMapAttr)
+    where = opt_prop_def(AffineMapAttr)
+
+    def verify_access(self) -> None:
+        """Verify the maps against the buffer."""
+        check_map(self.map, self.indices, buffer_of(self.buffer).get_num_dims())
+        if self.where is not None:
+            check_map(self.where, self.indices, None)
+
+    def print_access(self, printer: Printer) -> None:
+        printer.print_ssa_value(self.buffer)
+        print_expression_list(printer, self.map.data, self.indices, "[]")
+        if self.where is not None:
+            printer.print_string(" where ")
+            print_expression_list(printer, self.where.data, self.indices, "()")
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.buffer.type)
+
+
+class Access:
+    """What `print_access` prints, parsed."""
+
+    def __init__(self, parser: Parser) -> None:
+        unresolved = parser.parse_unresolved_operand()
+        self.indices: Operands = []
+        results = parse_expression_list(parser, self.indices, parser.Delimiter.SQUARE)
+        valid = None
+        if parser.parse_optional_keyword("where"):
+            valid = parse_expression_list(parser, self.indices, parser.Delimiter.PAREN)
+        self.attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        position = parser.pos
+        type_ = parser.parse_type()
+        if not isinstance(type_, MemRefType):
+            parser.raise_error(f"expected a memref type, got {type_}", position)
+        self.type = cast("MemRefType[Attribute]", type_)
+        self.buffer: SSAValue = parser.resolve_operand(unresolved, self.type)
+        count = len(self.indices)
+        self.map = AffineMap(count, 0, tuple(results))
+        self.where = None if valid is None else AffineMap(count, 0, tuple(valid))
+
+
+def maps(map_: AffineMap, where: AffineMap | None) -> dict[str, Attribute | None]:
+    return {
+        "map": AffineMapAttr(map_),
+        "where": None if where is None else AffineMapAttr(where),
+    }
+
+
+class ElementOp(AccessOp, ABC):
+    """An access that gives the element."""
+
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        buffer: SSAValue,
+        indices: Sequence[SSAValue],
+        map_: AffineMap,
+        where: AffineMap | None = None,
+    ):
+        super().__init__(
+            operands=[buffer, list(indices)],
+            result_types=[buffer_of(buffer).element_type],
+            properties=maps(map_, where),
+        )
+
+    def verify_(self) -> None:
+        self.verify_access()
+        element = buffer_of(self.buffer).element_type
+        if self.result.type != element:
+            raise VerifyException(f"{self.name}: expected {element}, got {self.result.type}")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        self.print_access(printer)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ElementOp:
+        access = Access(parser)
+        op = cls(access.buffer, access.indices, access.map, access.where)
+        op.attributes.update(access.attributes)
+        return op
+
+
+@irdl_op_definition
+class LoadOp(ElementOp):
+    """`%v = uloop.load %x[%i, %j - 1] where (%j - 1) : memref<4x8xf32>`: 0 where not valid."""
+
+    name = "uloop.load"
+
+
+@irdl_op_definition
+class ReadOp(ElementOp):
+    """`%v = uloop.read %t[%i, %j] : memref<4x8xf32>`: the value a tile holds at some indices."""
+
+    name = "uloop.read"
+
+    def verify_(self) -> None:
+        super().verify_()
+        owner = self.buffer.owner
+        if not isinstance(owner, Operation) or owner.name != "uloop.tile":
+            raise VerifyException("uloop.read reads a uloop.tile; a buffer is read by uloop.load")
+
+
+class WritingOp(AccessOp, ABC):
+    """An access that changes the element."""
+
+    value = operand_def()
+
+    def verify_writing(self) -> None:
+        self.verify_access()
+        element = buffer_of(self.buffer).element_type
+        if self.value.type != element:
+            raise VerifyException(f"{self.name}: expected {element}, got {self.value.type}")
+
+
+@irdl_op_definition
+class StoreOp(WritingOp):
+    """`uloop.store %v, %x[%i] : memref<4xf32>`: the element set, at most once for each."""
+
+    name = "uloop.store"
+
+    def __init__(
+        self,
+        value: SSAValue,
+        buffer: SSAValue,
+        indices: Sequence[SSAValue],
+        map_: AffineMap,
+        where: AffineMap | None = None,
+    ):
+        super().__init__(operands=[value, buffer, list(indices)], properties=maps(map_, where))
+
+    def verify_(self) -> None:
+        self.verify_writing()
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(", ")
+        self.print_access(printer)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> StoreOp:
+        value = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        access = Access(parser)
+        resolved = parser.resolve_operand(value, access.type.element_type)
+        op = cls(resolved, access.buffer, access.indices, access.map, access.where)
+        op.attributes.update(access.attributes)
+        return op
+
+
+@irdl_op_definition
+class UpdateOp(WritingOp):
+    """`uloop.update add %v, %x[%k] : memref<4xf32>`: the element combined with a value, in the
+    order of the ranges; after every store to the buffer that stands before it."""
+
+    name = "uloop.update"
+    kind = prop_def(StringAttr)
+
+    def __init__(
+        self,
+        kind: str,
+        value: SSAValue,
+        buffer: SSAValue,
+        indices: Sequence[SSAValue],
+        map_: AffineMap,
+        where: AffineMap | None = None,
+    ):
+        super().__init__(
+            operands=[value, buffer, list(indices)],
+            properties={"kind": StringAttr(kind), **maps(map_, where)},
+        )
+
+    def verify_(self) -> None:
+        self.verify_writing()
+        check_kind(self.kind.data, UPDATE_KINDS)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.kind.data} ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(", ")
+        self.print_access(printer)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> UpdateOp:
+        kind = parser.parse_identifier()
+        value = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        access = Access(parser)
+        resolved = parser.resolve_operand(value, access.type.element_type)
+        op = cls(kind, resolved, access.buffer, access.indices, access.map, access.where)
+        op.attributes.update(access.attributes)
+        return op
