@@ -42,17 +42,29 @@ from .index_expr import (
     raw_form,
 )
 
-# What one bound may cost: steps of elimination on a path, and paths at min and max in all.
+# Steps of elimination that one bound may cost, over all the choices at min, max and mod.
 MAX_STEPS = 64
-MAX_PATHS = 32
+
+
+class _Search:
+    """What a search for one bound may still cost; whether floordiv is eliminated, or was met."""
+
+    __slots__ = ("divisions", "met_division", "steps")
+
+    def __init__(self, divisions: bool) -> None:
+        self.steps = MAX_STEPS
+        self.divisions = divisions
+        self.met_division = False
 
 
 def lower_bound(e: Expr) -> int:
     if len(e.terms) < 2 or not _coupled(e):
         return _interval_lower(e)
-    best = _search(e, 1, False, [MAX_PATHS])
-    if e.flags & HAS_DIVISION:
-        best = max(best, _search(e, 1, True, [MAX_PATHS]))
+    # A quotient is first kept as it is, with its interval: that is exact where it stands alone.
+    search = _Search(divisions=False)
+    best = _lower_by_elimination(e, 1, search)
+    if search.met_division:
+        best = max(best, _lower_by_elimination(e, 1, _Search(divisions=True)))
     return best
 
 
@@ -78,14 +90,12 @@ def _coupled(e: Expr) -> bool:
     return False
 
 
-def _search(e: Expr, scale: int, divisions: bool, paths: list[int]) -> int:
-    """A lower bound of e/scale, by elimination; `divisions` says whether of floordiv too."""
+def _lower_by_elimination(e: Expr, scale: int, search: _Search) -> int:
+    """A lower bound of e/scale."""
     best = -(-_interval_lower(e) // scale)
     skip: set[Atom] = set()
-    for _ in range(MAX_STEPS):
-        atom = _next_atom(e, skip, divisions)
-        if atom is None:
-            break
+    while search.steps > 0 and (atom := _next_atom(e, skip, search)) is not None:
+        search.steps -= 1
         split = _coefficient(e, atom)
         sign = _sign(split[0]) if split else 0
         if split is None or not sign:
@@ -101,11 +111,8 @@ def _search(e: Expr, scale: int, divisions: bool, paths: list[int]) -> int:
         else:
             choices, need_all = _replacements(atom, sign)
             if len(choices) > 1:
-                if paths[0] < len(choices):
-                    break
-                paths[0] -= len(choices)
                 found = [
-                    _search(raw_sum(rest, factor * choice), scale, divisions, paths)
+                    _lower_by_elimination(raw_sum(rest, factor * choice), scale, search)
                     for choice in choices
                 ]
                 return max(best, min(found) if need_all else max(found))
@@ -114,21 +121,27 @@ def _search(e: Expr, scale: int, divisions: bool, paths: list[int]) -> int:
     return best
 
 
-def _next_atom(e: Expr, skip: set[Atom], divisions: bool) -> Atom | None:
+def _next_atom(e: Expr, skip: set[Atom], search: _Search) -> Atom | None:
     """The deepest atom that shares a leaf with another term."""
     terms_of: dict[Leaf, int] = {}
     for atom, _ in e.terms:
         for leaf in atom.closure:
             terms_of[leaf] = terms_of.get(leaf, 0) + 1
     best: Atom | None = None
-    for term, _ in e.terms:
+    best_rank = (-1, False)
+    for term, coefficient in e.terms:
         for atom in term.factors:
-            if atom in skip or (isinstance(atom, FloorDiv) and not divisions):
+            # Where every choice must do, choose first: the others may depend on it.
+            every = isinstance(atom, Min | Max) and isinstance(atom, Min) == (coefficient > 0)
+            rank = (atom.depth, every)
+            if rank <= best_rank or atom in skip:
                 continue
-            if best is not None and (atom.depth, atom.order) <= (best.depth, best.order):
+            if all(terms_of[leaf] < 2 for leaf in atom.closure):
                 continue
-            if any(terms_of[leaf] > 1 for leaf in atom.closure):
-                best = atom
+            if isinstance(atom, FloorDiv) and not search.divisions:
+                search.met_division = True
+                continue
+            best, best_rank = atom, rank
     return best
 
 

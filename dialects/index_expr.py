@@ -286,7 +286,9 @@ def intern(terms: Terms, const: int) -> Expr:
     if found is None:
         made = Expr(terms, const)
         with _lock:
-            found = _exprs.setdefault(key, made)
+            found = _exprs.get(key)
+            if found is None:
+                _exprs[key] = found = made
     return found
 
 

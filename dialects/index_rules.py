@@ -5,8 +5,9 @@ it. The equations are data: tests evaluate every one over small integers, negati
 prove it with an SMT solver. In an equation b, c and f are numbers or expressions of at least 1,
 k is a number, and the other letters are any integers.
 
-`//` and `%` try their rows from the top, a sum tries its rows until none applies, and `min` and
-`max` have one row each. What no row simplifies becomes an atom.
+`//` and `%` try their rows from the top: the first makes the divisor positive, and the others
+count on that. A sum tries its rows until none applies. `min` and `max` have one row each. What no
+row simplifies becomes an atom.
 """
 
 from __future__ import annotations
@@ -143,7 +144,14 @@ def _mod_multiple(x: Expr, d: Expr) -> Expr | None:
     return None if parts is None else remainder(parts[1], d)
 
 
-@_rule(MOD_RULES, "mod-of-mod", "(q*(x % f) + y) % c == (q*x + y) % c", "f >= 1", "(q*f) % c == 0")
+@_rule(
+    MOD_RULES,
+    "mod-of-mod",
+    "(q*(x % f) + y) % c == (q*x + y) % c",
+    "f >= 1",
+    "c >= 1",
+    "(q*f) % c == 0",
+)
 def _mod_of_mod(x: Expr, d: Expr) -> Expr | None:
     if not x.flags & HAS_REMAINDER:
         return None
@@ -248,7 +256,8 @@ def _divide(x: Expr, d: Expr, table: list[Rule], kind: type[Composite]) -> Expr:
     return atom_expr(intern_atom(kind, (x, d)))
 
 
-# Sums. A row takes a form and gives another, or None.
+# Sums. A row takes a form and gives another, or None. It multiplies without simplifying: what it
+# adds is simplified with the rest, by the next row.
 
 
 def _divisions(form: Form, kind: type[_D]) -> Iterator[tuple[_D, Expr, int]]:
@@ -285,17 +294,21 @@ def _exact(x: Expr, d: Expr) -> Expr | None:
 def _quotient_and_remainder(form: Form, const: int) -> tuple[Form, int] | None:
     for part, q, s in _divisions(form, Mod):
         x, f = part.operands
-        whole = q * f * floor_divide(x, f)
+        whole = raw_product(raw_product(q, f), floor_divide(x, f))
         if _present(form, whole, s):
-            return _exchange(form, const, [(whole, -s), (q * atom_expr(part), -s), (q * x, s)])
+            return _exchange(
+                form,
+                const,
+                [(whole, -s), (raw_product(q, atom_expr(part)), -s), (raw_product(q, x), s)],
+            )
     for part, cofactor, s in _divisions(form, FloorDiv):
         x, f = part.operands
         if (q := _exact(cofactor * s, f)) is None:
             continue
-        rest = q * remainder(x, f)
+        rest = raw_product(q, remainder(x, f))
         if _present(form, rest, 1):
             whole = raw_product(cofactor, atom_expr(part))
-            return _exchange(form, const, [(whole, -s), (rest, -1), (q * x, 1)])
+            return _exchange(form, const, [(whole, -s), (rest, -1), (raw_product(q, x), 1)])
     return None
 
 
@@ -305,10 +318,10 @@ def _whole_minus_quotient(form: Form, const: int) -> tuple[Form, int] | None:
         x, f = part.operands
         if (minus_q := _exact(cofactor * s, f)) is None:
             continue
-        whole = minus_q * x
+        whole = raw_product(minus_q, x)
         if whole.terms and covers(form, const, whole, -1):
             quotient = raw_product(cofactor, atom_expr(part))
-            rest = minus_q * remainder(x, f)
+            rest = raw_product(minus_q, remainder(x, f))
             return _exchange(form, const, [(quotient, -s), (whole, 1), (rest, -1)])
     return None
 
@@ -328,10 +341,10 @@ def _joined_digits(form: Form, const: int) -> tuple[Form, int] | None:
         x, b = inner.operands
         if (q := _exact(cofactor * s, b)) is None:
             continue
-        low = q * remainder(x, b)
+        low = raw_product(q, remainder(x, b))
         if _present(form, low, 1):
             high = raw_product(cofactor, atom_expr(part))
-            joined = q * remainder(x, b * part.operands[1])
+            joined = raw_product(q, remainder(x, b * part.operands[1]))
             return _exchange(form, const, [(high, -s), (low, -1), (joined, 1)])
     return None
 

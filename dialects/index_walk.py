@@ -246,8 +246,9 @@ def _linear_text(terms: Terms, const: int, values: Mapping[Atom, str]) -> str:
     if not positive and const > 0:
         parts = number + negative
     first, sign = parts[0]
-    text = f"-{first}" if sign == "-" and first != "0" else first
-    return text + "".join(f" {sign} {part}" for part, sign in parts[1:])
+    if sign == "-" and first != "0":
+        first = f"-({first})" if " " in first and terms else f"-{first}"
+    return first + "".join(f" {sign} {part}" for part, sign in parts[1:])
 
 
 def _scaled(text: str, atom: Atom, coefficient: int) -> str:
