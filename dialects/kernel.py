@@ -34,6 +34,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Dialect, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -433,19 +434,21 @@ class LaunchOp(IRDLOperation):
             table = table.parent_op()
         if table is None:
             return
-        target = lookup_kernel(table, self.kernel.string_value())
+        name = self.kernel.string_value()
+        target = lookup_kernel(table, name)
         if target is None:
-            raise VerifyException(f"there is no kernel @{self.kernel.string_value()}")
-        expected = [a.type for a in target.block.args]
+            raise VerifyException(f"there is no kernel @{name}")
         got = [o.type for o in self.operands]
-        if (
-            list(map(signless_type, expected)) != list(map(signless_type, got))
-            or len(self.outputs) != target.outputs.value.data
-        ):
+        if isinstance(target, KernelOp):
+            expected, outputs = [a.type for a in target.block.args], target.outputs.value.data
+            fits = list(map(signless_type, expected)) == list(map(signless_type, got))
+        else:  # linearized: which buffers it writes is no longer known
+            expected, outputs = list(target.function_type.inputs), len(self.outputs)
+            fits = expected == list(map(linear_type, got))
+        if not fits or len(self.outputs) != outputs:
             raise VerifyException(
-                f"@{self.kernel.string_value()} expects ({', '.join(map(str, expected))}) with "
-                f"{target.outputs.value.data} outputs, got ({', '.join(map(str, got))}) with "
-                f"{len(self.outputs)}"
+                f"@{name} expects ({', '.join(map(str, expected))}) with {outputs} outputs, got "
+                f"({', '.join(map(str, got))}) with {len(self.outputs)}"
             )
 
     def print(self, printer: Printer) -> None:
@@ -500,10 +503,10 @@ def linear_type(type_: Attribute) -> Attribute:
     return buffer
 
 
-def lookup_kernel(module: ModuleOp, name: str) -> KernelOp | None:
-    """The kernel of a module with this symbol name, or None."""
+def lookup_kernel(module: ModuleOp, name: str) -> KernelOp | FuncOp | None:
+    """The kernel of a module with this symbol name, also once it is a function; or None."""
     for op in module.body.block.ops:
-        if isinstance(op, KernelOp) and op.sym_name.data == name:
+        if isinstance(op, KernelOp | FuncOp) and op.sym_name.data == name:
             return op
     return None
 

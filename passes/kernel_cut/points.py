@@ -1,0 +1,106 @@
+"""Materialization points: which values of a graph get a buffer, and so a kernel of their own.
+
+Always
+  * what a returned value, or a `stage contiguous`, stands for (graph.py: its base), unless it is
+    an argument, which has a buffer;
+  * a scatter: its kernel copies, and then updates, over another index space.
+Reductions (reduce, argreduce)
+  * fuse-reduce=none: always. A reduction is then never inside another's loops.
+  * fuse-reduce=all: never by themselves. `(A@B)@C` computes each element of A@B many times.
+  * fuse-reduce=auto: where one kernel alone reads it, at one place, and computes it there once:
+    accesses.py tells. Its loops must be those that it depends on, so it may not stand in the
+    loop of an expanded axis or of another reduction that it does not depend on.
+
+      softmax      max and sum depend on the row; the row loop is the outermost: fused, 1 kernel
+      (A@B)@C      out[i,j] = sum_k AB[i,k] C[k,j]: AB[i,k] would stand in the loop over j: 2
+      softmax over axis 0: max depends on j, and i is outside of it: 3
+      relu(A@B)    AB[i,j] at (i,j): fused
+      AB in a softmax: three readers in three loops: a kernel of its own, then one for softmax
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from xdsl.ir import Operation, SSAValue
+
+from uopc.dialects.tensor import ArgreduceOp, ConstantOp, ReduceOp, ScatterOp, StageOp
+from uopc.passes.kernel_cut.accesses import Access, Loops, operand_access, shape_of
+from uopc.passes.kernel_cut.graph import TensorFunction
+
+FuseReduce = Literal["none", "all", "auto"]
+
+ACCESS_LIMIT = 8
+"""A value read at more places than this is not followed further; reductions below it are cut."""
+
+
+def materialization_points(function: TensorFunction, fuse: FuseReduce) -> list[SSAValue]:
+    """The values that get kernels, in the order of their ops."""
+    points = _required_points(function)
+    if fuse == "none":
+        points |= {op.results[0] for op in function.ops if isinstance(op, ReduceOp | ArgreduceOp)}
+    elif fuse == "auto":
+        points |= _Readers(function, points).unfused()
+    return [op.results[0] for op in function.ops if op.results[0] in points]
+
+
+def _required_points(function: TensorFunction) -> set[SSAValue]:
+    points = set(map(function.base_of, function.results))
+    for op in function.ops:
+        if isinstance(op, StageOp) and op.kind.data == "contiguous":
+            base = function.base_of(op.operand)
+            if not isinstance(base.owner, ConstantOp):
+                points.add(base)
+        elif isinstance(op, ScatterOp):
+            points.add(op.result)
+    return points.difference(function.arguments)
+
+
+class _Readers:
+    """Which kernel reads each value, and at which accesses; found from the results upwards."""
+
+    def __init__(self, function: TensorFunction, points: set[SSAValue]) -> None:
+        self.function = function
+        self.points = points
+        self.loops = Loops()
+        self.readers: dict[SSAValue, tuple[SSAValue, frozenset[Access]] | None] = {}
+        """The kernel, by the value it computes, and its accesses; None for too many of either."""
+
+    def unfused(self) -> set[SSAValue]:
+        """The reductions that must be materialized."""
+        found: set[SSAValue] = set()
+        for op in reversed(self.function.ops):
+            value = op.results[0]
+            reader = self.readers.get(value)
+            cut = value in self.points
+            if isinstance(op, ReduceOp | ArgreduceOp) and not cut and not self._fuses(value):
+                found.add(value)
+                cut = True
+            if cut:
+                reader = (value, frozenset((self.loops.nest(shape_of(value)),)))
+            self._follow(op, reader)
+        return found
+
+    def _fuses(self, value: SSAValue) -> bool:
+        reader = self.readers[value]
+        if reader is None or len(reader[1]) != 1:
+            return False
+        (access,) = reader[1]
+        return self.loops.evaluates_once(value, access)
+
+    def _follow(self, op: Operation, reader: tuple[SSAValue, frozenset[Access]] | None) -> None:
+        for position, operand in enumerate(op.operands):
+            if reader is None:
+                self.readers[operand] = None
+                continue
+            kernel, accesses = reader
+            found = {operand_access(self.loops, op, position, access) for access in accesses}
+            self._note(operand, kernel, found)
+
+    def _note(self, value: SSAValue, kernel: SSAValue, accesses: set[Access | None]) -> None:
+        known = self.readers.get(value, (kernel, frozenset[Access]()))
+        if known is None or known[0] is not kernel or None in accesses:
+            self.readers[value] = None
+            return
+        union = known[1].union(a for a in accesses if a is not None)
+        self.readers[value] = (kernel, union) if len(union) <= ACCESS_LIMIT else None

@@ -1,0 +1,264 @@
+"""kernelize: cut a tensor function into kernels, and write the plan that launches them.
+
+    func.func @f(%x : tensor<4x8xf32>) -> tensor<4xf32> {
+      %e = utensor.exp %x : tensor<4x8xf32>
+      %s = utensor.reduce add %e axes [1] : tensor<4x8xf32> -> tensor<4xf32>
+      %r = utensor.sqrt %s : tensor<4xf32>
+      func.return %r : tensor<4xf32>
+    }
+
+becomes
+
+    ukernel.plan @f ins(%x : memref<4x8xf32>) attributes {input_names = ["x"]} {
+      %out0 = ukernel.output : memref<4xf32>
+      %tmp0 = ukernel.temp : memref<4xf32>
+      ukernel.launch @r_4 ins(%x : memref<4x8xf32>) outs(%tmp0 : memref<4xf32>)
+      ukernel.launch @e_4 ins(%tmp0 : memref<4xf32>) outs(%out0 : memref<4xf32>)
+      ukernel.return %out0 : memref<4xf32>
+    }
+    ukernel.kernel @r_4 … { read, exp, reduce, write }
+    ukernel.kernel @e_4 … { read, sqrt, write }
+
+Where a value gets a buffer is told in kernel_cut/points.py. All other ops are cloned into each
+kernel that needs them: elementwise and movement ops, constants of one value, iota, gather. A
+constant of many values is a buffer of the plan. A result that is an argument, or another result,
+perhaps under another shape, is that buffer and costs no kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    DictionaryAttr,
+    IndexType,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from uopc.dialects import kernel as ukernel
+from uopc.dialects.errors import UopcError
+from uopc.dialects.index_expr import atom_expr
+from uopc.dialects.kernel_signature import buffer_type
+from uopc.dialects.locations import nearest_location
+from uopc.dialects.sizes import Size, sizes_of
+from uopc.dialects.source_text import printable
+from uopc.dialects.tensor import ConstantOp, IotaOp
+from uopc.passes.kernel_cut.body import Kernel, build_kernel, splat_form
+from uopc.passes.kernel_cut.graph import TensorFunction, is_tensor_function
+from uopc.passes.kernel_cut.points import FuseReduce, materialization_points
+
+
+@dataclass(frozen=True)
+class KernelizePass(ModulePass):
+    """Cut tensor functions into kernels over buffers, launched by a plan.
+
+    Raises UopcError [not-a-tensor-function], [unsupported-op], [size-bounds-differ] or
+    [bad-input-name].
+    """
+
+    name = "kernelize"
+    level_after: ClassVar[str] = "ukernel"
+
+    fuse_reduce: FuseReduce = "none"
+    """Whether reductions become part of the kernels that read them; see kernel_cut/points.py."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        symbols = SymbolNames(op)
+        for each in list(op.body.block.ops):
+            if isinstance(each, func.FuncOp) and is_tensor_function(each):
+                plan, kernels = _Planner(each, self.fuse_reduce, symbols).build()
+                Rewriter.replace_op(each, [plan, *kernels], [])
+
+
+class SymbolNames:
+    """Makes symbols that no other op of a module has: `r_4`, then `r_4$1`, `r_4$2`."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self._taken: set[str] = set()
+        for op in module.body.block.ops:
+            name = op.get_attr_or_prop("sym_name")
+            if isinstance(name, StringAttr):
+                self._taken.add(name.data)
+        self._next: dict[str, int] = {}
+
+    def unique(self, display_name: str) -> str:
+        """A new symbol; the display name is what stands before its `$`."""
+        name, count = display_name, self._next.get(display_name, 0)
+        while name in self._taken:
+            count += 1
+            name = f"{display_name}${count}"
+        self._next[display_name] = count
+        self._taken.add(name)
+        return name
+
+
+class _Planner:
+    """Builds the plan of one function."""
+
+    def __init__(self, function: func.FuncOp, fuse: FuseReduce, symbols: SymbolNames) -> None:
+        self.function = TensorFunction(function)
+        self.symbols = symbols
+        self.points = materialization_points(self.function, fuse)
+        self.computed = set(self.points)
+        self.dense: dict[SSAValue, bool] = {}
+        self.constants: dict[Attribute, SSAValue] = {}
+        self.constant_ops: list[Operation] = []
+        self.outputs: dict[SSAValue, ukernel.OutputOp] = {}
+        self.buffers: dict[SSAValue, SSAValue] = {}
+        self.block = Block(arg_types=[IndexType() for _ in self.function.symbols])
+        for symbol, argument in zip(self.function.symbols, self.block.args, strict=True):
+            argument.name_hint = symbol.name
+        self.sizes = dict(zip(self.function.symbols, self.block.args, strict=True))
+        for argument in self.function.arguments:
+            tensor = _tensor(argument)
+            buffer = buffer_type(tensor.element_type, sizes_of(tensor))
+            self.buffers[argument] = self.block.insert_arg(buffer, len(self.block.args))
+            self.buffers[argument].name_hint = argument.name_hint
+
+    def build(self) -> tuple[ukernel.PlanOp, list[ukernel.KernelOp]]:
+        """The plan and its kernels, in the order of their first launches."""
+        self._make_outputs()
+        steps: list[Operation] = []
+        kernels: list[ukernel.KernelOp] = []
+        temps = 0
+        for value in self.points:
+            if value not in self.outputs:
+                tensor = _tensor(value)
+                temp = ukernel.TempOp(tensor.element_type, sizes_of(tensor))
+                temp.result.name_hint = f"tmp{temps}"
+                temp.location = cast(Operation, value.owner).location
+                temps += 1
+                steps.append(temp)
+                self.buffers[value] = temp.result
+            kernel = build_kernel(
+                self.function, value, self._is_buffer, self._name_hint, self.symbols.unique
+            )
+            kernels.append(kernel.op)
+            steps.append(self._launch(value, kernel))
+        returned = [self._returned(value, steps) for value in self.function.results]
+        self.block.add_ops([*self.constant_ops, *self.outputs.values(), *steps])
+        self.block.add_op(ukernel.ReturnOp(returned))
+        return self._plan(), kernels
+
+    def _make_outputs(self) -> None:
+        for position, value in enumerate(self.function.results):
+            base = self.function.base_of(value)
+            if base in self.computed and base not in self.outputs:
+                tensor = _tensor(base)
+                output = ukernel.OutputOp(tensor.element_type, sizes_of(tensor))
+                output.result.name_hint = f"out{position}"
+                output.location = cast(Operation, base.owner).location
+                self.outputs[base] = output
+                self.buffers[base] = output.result
+
+    def _is_buffer(self, value: SSAValue) -> bool:
+        """Whether kernels read the value, rather than compute it.
+
+        A constant or iota that is a result is computed for the caller, and again by who needs it.
+        """
+        if isinstance(value.owner, ConstantOp):
+            return self._is_dense(value.owner)
+        if isinstance(value.owner, IotaOp):
+            return value in self.computed and value not in self.outputs
+        return value in self.computed or not isinstance(value.owner, Operation)
+
+    def _is_dense(self, op: ConstantOp) -> bool:
+        found = self.dense.get(op.result)
+        if found is None:
+            found = self.dense[op.result] = splat_form(op) is None
+        return found
+
+    def _constant(self, value: SSAValue) -> SSAValue:
+        op = cast(ConstantOp, value.owner)
+        found = self.constants.get(op.value)
+        if found is None:
+            constant = ukernel.ConstantOp(op.value)  # pyright: ignore[reportArgumentType] (dense: see _is_dense)
+            constant.location = op.location
+            found = self.constants[op.value] = constant.result
+            found.name_hint = f"const{len(self.constant_ops)}"
+            self.constant_ops.append(constant)
+        return found
+
+    def _launch(self, value: SSAValue, kernel: Kernel) -> Operation:
+        launch = ukernel.LaunchOp(
+            kernel.op.sym_name.data,
+            [self.sizes[s] for s in kernel.symbols],
+            [self._read_from(v) for v in kernel.inputs],
+            [self.buffers[value]],
+        )
+        launch.location = kernel.op.location
+        return launch
+
+    def _name_hint(self, value: SSAValue, *, written: bool) -> str | None:
+        return (self.buffers[value] if written else self._read_from(value)).name_hint
+
+    def _read_from(self, value: SSAValue) -> SSAValue:
+        """Where a kernel's input comes from: of a constant always its own buffer."""
+        if isinstance(value.owner, ConstantOp):
+            return self._constant(value)
+        return self.buffers[value]
+
+    def _returned(self, value: SSAValue, steps: list[Operation]) -> SSAValue:
+        """The buffer of a result, under the result's shape."""
+        base = self.function.base_of(value)
+        buffer = self.buffers[base]
+        sizes = sizes_of(_tensor(value))
+        if sizes == sizes_of(_tensor(base)):
+            return buffer
+        view = ukernel.ViewOp(buffer, sizes)
+        view.location = cast(Operation, value.owner).location
+        steps.append(view)
+        return view.result
+
+    def _plan(self) -> ukernel.PlanOp:
+        function = self.function.function
+        sizes: list[Sequence[Size]] = [
+            sizes_of(_tensor(argument)) for argument in self.function.arguments
+        ]
+        plan = ukernel.PlanOp(
+            function.sym_name.data,
+            [atom_expr(s) for s in self.function.symbols],
+            sizes,
+            self.block,
+            input_names(function),
+        )
+        plan.location = function.location
+        plan.attributes.update(function.attributes)
+        return plan
+
+
+def _tensor(value: SSAValue) -> TensorType[Attribute]:
+    return cast("TensorType[Attribute]", value.type)
+
+
+def input_names(function: func.FuncOp) -> list[str]:
+    """What the inputs are called: attribute `uopc.name`, or the name in the text, or `in0`.
+
+    Raises UopcError [bad-input-name] for a `uopc.name` that is no string.
+    """
+    given: Sequence[DictionaryAttr] = function.arg_attrs.data if function.arg_attrs else ()
+    names: list[str] = []
+    for position, argument in enumerate(function.body.block.args):
+        name = given[position].data.get("uopc.name") if position < len(given) else None
+        if name is None:
+            names.append(argument.name_hint or f"in{position}")
+        elif isinstance(name, StringAttr):
+            names.append(name.data)
+        else:
+            raise UopcError(
+                "bad-input-name",
+                f"uopc.name of argument {position} of @{printable(function.sym_name.data)}: "
+                f"expected a string, got {printable(str(name))[:100]}",
+                location=nearest_location(function),
+                hint='write {uopc.name = "x"}',
+            )
+    return names
