@@ -1,0 +1,400 @@
+"""rangeify: a kernel's tensor body becomes a DAG over index ranges.
+
+    ukernel.kernel @r_4 ins(%x : memref<4x8xf32>) outs(%o : memref<4xf32>) {
+      %0 = ukernel.read %x : memref<4x8xf32> -> tensor<4x8xf32>
+      %1 = utensor.reduce max %0 axes [1] : tensor<4x8xf32> -> tensor<4xf32>
+      ukernel.write %1, %o : tensor<4xf32>, memref<4xf32>
+    }
+
+becomes
+
+    ukernel.kernel @r_4 ins(%x : memref<4x8xf32>) outs(%o : memref<4xf32>) {
+      %i = uloop.range 4
+      %j = uloop.range 8 reduce
+      %0 = uloop.load %x[%i, %j] : memref<4x8xf32>
+      %1 = uloop.reduce max %0 over (%j) : f32
+      uloop.store %1, %o[%i] : memref<4xf32>
+    }
+
+Each written element asks for the elements it is made of. Movement ops change the index asked for
+and vanish; a value asked for twice at one index is one value. A pad's condition travels to the
+loads below it, which must not touch memory outside their buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.passes import ModulePass
+
+from uopc.dialects import kernel, loop, tensor
+from uopc.dialects.affine import to_affine_map
+from uopc.dialects.element_types import accumulator, element_type_named, signless
+from uopc.dialects.errors import UopcError
+from uopc.dialects.index_expr import Expr, Leaf, as_expr, at_least, new_range, value
+from uopc.dialects.numbers import scalar_value
+from uopc.dialects.sizes import Size, element_count, size, size_upper, sizes_of
+from uopc.dialects.tensor_elementwise import BitcastOp, CastOp, WhereOp, element_of, tensor_of
+from uopc.dialects.tensor_movement import MOVEMENT_OPS, PadOp, int_values
+from uopc.passes.float_remainder import ensure_float_remainder
+from uopc.passes.index_maps import Index, pad_conditions, source_index
+from uopc.passes.range_names import RangeNames
+from uopc.passes.reductions import argreduce, combine_kind, identity
+from uopc.passes.scalar_builder import ScalarBuilder
+from uopc.passes.scalar_ops import BINARY, UNARY, bitcast_scalar, cast_scalar
+
+
+class Demand(NamedTuple):
+    """An element that is asked for: of which tensor, where, and when it matters.
+
+    Outside of where all of `valid` are at least 0 any value will do, but memory outside of
+    buffers must not be read.
+    """
+
+    tensor: SSAValue
+    index: Index
+    valid: tuple[Expr, ...]
+
+
+Answer = Generator[Demand, SSAValue, SSAValue]
+
+
+@dataclass(frozen=True)
+class RangeifyPass(ModulePass):
+    """Turn kernels of tensor ops into kernels over index ranges."""
+
+    name = "rangeify"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        needs_remainder = False
+        for kernel_op in list(op.body.block.ops):
+            if isinstance(kernel_op, kernel.KernelOp) and _is_on_tensors(kernel_op):
+                lowering = _Rangeify(kernel_op)
+                lowering.run()
+                needs_remainder |= lowering.builder.calls_fmod
+        if needs_remainder:
+            ensure_float_remainder(op)
+
+
+def _is_on_tensors(op: kernel.KernelOp) -> bool:
+    return any(isinstance(o, kernel.WriteOp | kernel.ReadOp) for o in op.block.ops)
+
+
+class _Rangeify:
+    """Rebuilds the body of one kernel."""
+
+    def __init__(self, op: kernel.KernelOp) -> None:
+        self.kernel = op
+        self.old = op.block
+        self.new = Block(arg_types=[kernel.signless_type(a.type) for a in self.old.args])
+        self.builder = ScalarBuilder(self.new)
+        self.buffers: dict[SSAValue, SSAValue] = {}
+        self.leaf_values: dict[Leaf, SSAValue] = {}
+        self.answers: dict[Demand, SSAValue] = {}
+        self.zero_when_invalid: dict[SSAValue, frozenset[Expr]] = {}
+        self.names = RangeNames(s.name for s in op.symbol_vars)
+        for old, new in zip(self.old.args, self.new.args, strict=True):
+            new.name_hint = old.name_hint
+            self.buffers[old] = new
+        for symbol, argument in zip(op.symbol_vars, self.new.args, strict=False):
+            self.leaf_values[symbol] = argument
+
+    def run(self) -> None:
+        for op in self.old.ops:
+            if isinstance(op, kernel.WriteOp):
+                self.write(op)
+        region = self.kernel.body
+        region.detach_block(self.old)
+        region.add_block(self.new)
+        self.old.erase(safe_erase=False)
+
+    # Index expressions as operands.
+
+    def map_of(self, exprs: Sequence[Expr]) -> tuple[list[SSAValue], AffineMap]:
+        """The affine map of some expressions and the values of its dimensions."""
+        leaves: dict[Leaf, None] = {}
+        for expr in exprs:
+            leaves.update(dict.fromkeys(sorted(expr.leaves, key=lambda leaf: leaf.order)))
+        dims = list(leaves)
+        return [self.leaf_values[leaf] for leaf in dims], to_affine_map(exprs, dims)
+
+    def range(self, end: Size, kind: str = "loop") -> Expr:
+        """A new range, or 0 where its only index is 0."""
+        if end == 1:
+            return as_expr(0)
+        name = self.names.next()
+        operands, map_ = self.map_of([as_expr(end)])
+        maximum = None if isinstance(end, int) else size_upper(end)
+        result = self.builder.append(loop.RangeOp(map_, operands, kind, maximum))
+        result.name_hint = name
+        expr = new_range(name, as_expr(end))
+        leaf = expr.leaf
+        assert leaf is not None
+        self.leaf_values[leaf] = result
+        return expr
+
+    # Writing.
+
+    def write(self, op: kernel.WriteOp) -> None:
+        owner = op.value.owner
+        if isinstance(owner, tensor.ScatterOp):
+            self.write_scatter(owner, op.buffer)
+            return
+        index = tuple(self.range(n) for n in sizes_of(tensor_of(op.value)))
+        stored = self.answer(Demand(op.value, index, ()))
+        self.store(stored, op.buffer, index)
+
+    def store(self, stored: SSAValue, buffer: SSAValue, index: Index) -> None:
+        operands, map_ = self.map_of(index)
+        self.new.add_op(loop.StoreOp(stored, self.buffers[buffer], operands, map_))
+
+    def write_scatter(self, op: tensor.ScatterOp, buffer: SSAValue) -> None:
+        sizes, axis = sizes_of(tensor_of(op.operand)), op.axis.value.data
+        index = tuple(self.range(n) for n in sizes)
+        self.store(self.answer(Demand(op.operand, index, ())), buffer, index)
+        update = tuple(self.range(n) for n in sizes_of(tensor_of(op.updates)))
+        rank = len(sizes_of(tensor_of(op.indices)))
+        where = update[axis : axis + rank]
+        # One below and one beyond the axis stand for all that is outside.
+        position = self.number_as_index(op.indices, where, (), -1, sizes[axis])
+        target = (*update[:axis], position, *update[axis + rank :])
+        added = self.answer(Demand(op.updates, update, ()))
+        operands, joint = self.map_of([*target, position, as_expr(sizes[axis]) - 1 - position])
+        map_ = AffineMap(joint.num_dims, 0, joint.results[:-2])
+        valid = AffineMap(joint.num_dims, 0, joint.results[-2:])
+        row = element_of(tensor_of(op.operand))
+        kind = "set" if op.kind.data == "set" else combine_kind(op.kind.data, row)
+        self.new.add_op(loop.UpdateOp(kind, added, self.buffers[buffer], operands, map_, valid))
+
+    # Reading: a demand is answered by a generator that makes further demands.
+
+    def answer(self, demand: Demand) -> SSAValue:
+        """The scalar that a demand asks for. A stack of generators: depth costs no recursion."""
+        stack: list[tuple[Demand, Answer]] = []
+        current: Demand | None = demand
+        result: SSAValue | None = None
+        while True:
+            if current is not None:
+                result = self.answers.get(current)
+                if result is None:
+                    stack.append((current, self.compute(current)))
+                current = None
+            elif not stack:
+                assert result is not None
+                return result
+            else:
+                asked, generator = stack[-1]
+                try:
+                    current = generator.send(result)  # pyright: ignore[reportArgumentType]  # None starts a generator
+                    result = None
+                except StopIteration as stop:
+                    stack.pop()
+                    result = stop.value
+                    assert result is not None
+                    self.answers[asked] = result
+                    if result.name_hint is None:
+                        result.name_hint = asked.tensor.name_hint
+
+    def compute(self, demand: Demand) -> Answer:
+        op = demand.tensor.owner
+        if not isinstance(op, Operation):
+            raise AssertionError("a kernel's tensors are made by ops")
+        row = element_of(tensor_of(demand.tensor))
+        if element_count(sizes_of(tensor_of(demand.tensor))) == 0:
+            return self.builder.constant(0, row)  # no element is ever asked for at run time
+        kind = type(op)
+        if kind in UNARY:
+            return (yield from self.unary(op, demand))
+        if kind in BINARY:
+            return (yield from self.binary(op, demand))
+        if isinstance(op, tensor.StageOp):
+            return (yield demand._replace(tensor=op.operand))
+        if isinstance(op, PadOp):
+            return (yield from self.pad(op, demand))
+        if isinstance(op, MOVEMENT_OPS):
+            return (yield Demand(op.operand, source_index(op, demand.index), demand.valid))
+        handler = self._HANDLERS.get(kind)
+        if handler is None:
+            raise UopcError(
+                "no-index-form",
+                f"{op.name} has no form over index ranges here",
+                hint="a scatter must be written to a buffer as it is: run kernelize",
+            )
+        return (yield from handler(self, op, demand))
+
+    def unary(self, op: Operation, demand: Demand) -> Answer:
+        row = element_of(tensor_of(op.operands[0]))
+        x = yield demand._replace(tensor=op.operands[0])
+        return UNARY[type(op)](self.builder, row, x)
+
+    def binary(self, op: Operation, demand: Demand) -> Answer:
+        row = element_of(tensor_of(op.operands[0]))
+        x = yield demand._replace(tensor=op.operands[0])
+        y = yield demand._replace(tensor=op.operands[1])
+        return BINARY[type(op)](self.builder, row, x, y)
+
+    def where(self, op: WhereOp, demand: Demand) -> Answer:
+        condition = yield demand._replace(tensor=op.condition)
+        on_true = yield demand._replace(tensor=op.on_true)
+        on_false = yield demand._replace(tensor=op.on_false)
+        return self.builder.select(condition, on_true, on_false)
+
+    def cast(self, op: CastOp, demand: Demand) -> Answer:
+        x = yield demand._replace(tensor=op.operand)
+        source, target = (element_of(tensor_of(v)) for v in (op.operand, op.result))
+        return cast_scalar(self.builder, source, target, x)
+
+    def bitcast(self, op: BitcastOp, demand: Demand) -> Answer:
+        x = yield demand._replace(tensor=op.operand)
+        source, target = (element_of(tensor_of(v)) for v in (op.operand, op.result))
+        return bitcast_scalar(self.builder, source, target, x)
+
+    def constant(self, op: tensor.ConstantOp, demand: Demand) -> Answer:
+        splat = op.splat
+        if splat is None:
+            raise UopcError(
+                "constant-in-kernel",
+                "a constant of several values stands in a kernel",
+                hint="run kernelize, which makes it a buffer",
+            )
+        return self.builder.constant(scalar_value(splat), element_of(tensor_of(op.result)))
+        yield demand
+
+    def iota(self, op: tensor.IotaOp, demand: Demand) -> Answer:
+        row = element_of(tensor_of(op.result))
+        integer = element_type_named("i64") if row.is_float else signless(row)
+        operands, map_ = self.map_of([demand.index[op.axis.value.data]])
+        number = self.builder.append(loop.IndexOp(operands, map_, integer.attribute))
+        return cast_scalar(self.builder, integer, row, number) if row.is_float else number
+        yield demand
+
+    def read(self, op: kernel.ReadOp, demand: Demand) -> Answer:
+        sizes = sizes_of(tensor_of(op.result))
+        needed = [] if _inside(demand.index, sizes) else list(demand.valid)
+        operands, joint = self.map_of([*demand.index, *needed])
+        rank = len(sizes)
+        map_ = AffineMap(joint.num_dims, 0, joint.results[:rank])
+        where = AffineMap(joint.num_dims, 0, joint.results[rank:]) if needed else None
+        loaded = self.builder.append(loop.LoadOp(self.buffers[op.buffer], operands, map_, where))
+        self.zero_when_invalid[loaded] = frozenset(needed)
+        return loaded
+        yield demand
+
+    def pad(self, op: PadOp, demand: Demand) -> Answer:
+        inner = source_index(op, demand.index)
+        conditions = pad_conditions(op, inner)
+        fresh = tuple(c for c in conditions if c not in demand.valid)
+        x = yield Demand(op.operand, inner, (*demand.valid, *fresh))
+        if not fresh:
+            return x
+        row = element_of(tensor_of(op.operand))
+        value_ = scalar_value(op.value)
+        positive_zero = str(value_) in ("0", "0.0")
+        if positive_zero and self.zero_when_invalid.get(x, frozenset()) >= set(fresh):
+            return x
+        operands, map_ = self.map_of(fresh)
+        valid = self.builder.append(loop.ValidOp(operands, map_))
+        return self.builder.select(valid, x, self.builder.constant(value_, row))
+
+    def reduce(self, op: tensor.ReduceOp, demand: Demand) -> Answer:
+        row = element_of(tensor_of(op.operand))
+        index, ranges = self.reduced_index(op.operand, int_values(op.axes), demand.index)
+        x = yield Demand(op.operand, index, demand.valid)
+        if not ranges:
+            return x
+        wide = accumulator(row)
+        x = cast_scalar(self.builder, row, wide, x)
+        kind = combine_kind(op.kind.data, row)
+        result = self.builder.append(loop.ReduceOp(kind, [x], ranges))
+        return cast_scalar(self.builder, wide, row, result)
+
+    def argreduce(self, op: tensor.ArgreduceOp, demand: Demand) -> Answer:
+        row = element_of(tensor_of(op.operand))
+        position = element_of(tensor_of(op.result))
+        axis = op.axis.value.data
+        index, ranges = self.reduced_index(op.operand, (axis,), demand.index)
+        if not ranges:
+            return self.builder.constant(0, position)
+        x = yield Demand(op.operand, index, demand.valid)
+        operands, map_ = self.map_of([index[axis]])
+        k = self.builder.append(loop.IndexOp(operands, map_, position.attribute))
+        init = [
+            self.builder.constant(identity(op.kind.data, row), row),
+            self.builder.constant(0, position),
+        ]
+        combiner = argreduce(op.kind.data, row, position)
+        reduce = loop.ReduceOp(None, [x, k], ranges, init, combiner)
+        self.new.add_op(reduce)
+        return reduce.results[1]
+
+    def reduced_index(
+        self, operand: SSAValue, axes: Sequence[int], kept: Index
+    ) -> tuple[Index, list[SSAValue]]:
+        """The operand's index with new ranges along `axes`, and the values of those ranges."""
+        remaining = iter(kept)
+        index: list[Expr] = []
+        ranges: list[SSAValue] = []
+        for axis, n in enumerate(sizes_of(tensor_of(operand))):
+            if axis not in axes:
+                index.append(next(remaining))
+                continue
+            index.append(self.range(n, "reduce"))
+            leaf = index[-1].leaf
+            if leaf is not None:
+                ranges.append(self.leaf_values[leaf])
+        return tuple(index), ranges
+
+    def gather(self, op: tensor.GatherOp, demand: Demand) -> Answer:
+        axis = op.axis.value.data
+        rank = len(sizes_of(tensor_of(op.indices)))
+        length = sizes_of(tensor_of(op.operand))[axis]
+        where = demand.index[axis : axis + rank]
+        number = yield Demand(op.indices, where, demand.valid)
+        position = self.clamped(number, op.indices, 0, size(as_expr(length) - 1))
+        index = (*demand.index[:axis], position, *demand.index[axis + rank :])
+        return (yield Demand(op.operand, index, demand.valid))
+
+    def number_as_index(
+        self, numbers: SSAValue, index: Index, valid: tuple[Expr, ...], lower: int, upper: Size
+    ) -> Expr:
+        return self.clamped(self.answer(Demand(numbers, index, valid)), numbers, lower, upper)
+
+    def clamped(self, number: SSAValue, numbers: SSAValue, lower: int, upper: Size) -> Expr:
+        """A scalar as an index between bounds; `numbers` is the tensor that it comes from."""
+        unsigned = element_of(tensor_of(numbers)).kind == "unsigned"
+        operands, map_ = self.map_of([as_expr(upper)])
+        maximum = None if isinstance(upper, int) else size_upper(upper)
+        op = loop.ValueOp(number, lower, map_, operands, maximum, unsigned=unsigned)
+        result = self.builder.append(op)
+        expr = value(result, lower, size_upper(upper))
+        leaf = expr.leaf
+        if leaf is None:  # the bounds leave one index only
+            return expr
+        self.leaf_values[leaf] = result
+        return expr
+
+    _HANDLERS = {
+        WhereOp: where,
+        CastOp: cast,
+        BitcastOp: bitcast,
+        tensor.ConstantOp: constant,
+        tensor.IotaOp: iota,
+        kernel.ReadOp: read,
+        tensor.ReduceOp: reduce,
+        tensor.ArgreduceOp: argreduce,
+        tensor.GatherOp: gather,
+    }
+
+
+def _inside(index: Index, sizes: Sequence[Size]) -> bool:
+    """Whether an index is within a buffer whatever its ranges' values."""
+    return all(
+        at_least(i, 0) is True and at_least(as_expr(n) - 1, i) is True
+        for i, n in zip(index, sizes, strict=True)
+    )
