@@ -43,7 +43,7 @@ from .index_expr import (
 )
 
 # Steps of elimination that one bound may cost, over all the choices at min, max and mod.
-MAX_STEPS = 64
+MAX_STEPS = 40
 
 
 class _Search:
@@ -112,11 +112,11 @@ def _lower_by_elimination(e: Expr, scale: int, search: _Search) -> int:
             choices, need_all = _replacements(atom, sign)
             if len(choices) > 1:
                 found = [
-                    _lower_by_elimination(raw_sum(rest, factor * choice), scale, search)
+                    _lower_by_elimination(raw_sum(rest, raw_product(factor, choice)), scale, search)
                     for choice in choices
                 ]
                 return max(best, min(found) if need_all else max(found))
-            e = raw_sum(rest, factor * choices[0])
+            e = raw_sum(rest, raw_product(factor, choices[0]))
         best = max(best, -(-_interval_lower(e) // scale))
     return best
 
@@ -190,11 +190,11 @@ def _without_quotient(
     scale = 1
     if (number := divisor.as_int()) is not None:
         scale = number // math.gcd(number, factor.const, *(c for _, c in factor.terms))
-    per_divisor, left = split_multiple(factor * scale, divisor)
+    per_divisor, left = split_multiple(scaled_sum([(factor, scale)]), divisor)
     if left.terms or left.const:
         return None
     end = numerator - divisor + 1 if sign > 0 else numerator
-    return raw_sum(rest * scale, per_divisor * end), scale
+    return scaled_sum([(rest, scale), (raw_product(per_divisor, end), 1)]), scale
 
 
 def raw_sum(a: Expr, b: Expr) -> Expr:
@@ -205,6 +205,9 @@ def raw_sum(a: Expr, b: Expr) -> Expr:
 
 
 def raw_product(a: Expr, b: Expr) -> Expr:
+    """a * b without simplification."""
+    if not a.terms or not b.terms:
+        return scaled_sum([(a, b.const)] if a.terms else [(b, a.const)])
     form: dict[Atom, int] = {}
     for left, m in a.terms:
         for right, n in b.terms:
