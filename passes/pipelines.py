@@ -19,11 +19,12 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "stage-broadcast-compute",
         "kernelize",
         "dedupe-kernels",
-        "plan-memory",
         "rangeify",
+        "prune-parameters",
+        "plan-memory",
         "linearize",
+        "lower-plan",
         "expand-math",
-        "uopc-simplify-linear",
     ),
 }
 

@@ -38,10 +38,11 @@ from uopc.dialects.affine import to_affine_map
 from uopc.dialects.element_types import accumulator, element_type_named, signless
 from uopc.dialects.errors import UopcError
 from uopc.dialects.index_expr import Expr, Leaf, as_expr, at_least, new_range, value
+from uopc.dialects.locations import location_of
 from uopc.dialects.numbers import scalar_value
 from uopc.dialects.sizes import Size, element_count, size, size_upper, sizes_of
 from uopc.dialects.tensor_elementwise import BitcastOp, CastOp, WhereOp, element_of, tensor_of
-from uopc.dialects.tensor_movement import MOVEMENT_OPS, PadOp, int_values
+from uopc.dialects.tensor_movement import MovementOp, PadOp, int_values
 from uopc.passes.float_remainder import ensure_float_remainder
 from uopc.passes.index_maps import Index, pad_conditions, source_index
 from uopc.passes.range_names import RangeNames
@@ -208,25 +209,40 @@ class _Rangeify:
         row = element_of(tensor_of(demand.tensor))
         if element_count(sizes_of(tensor_of(demand.tensor))) == 0:
             return self.builder.constant(0, row)  # no element is ever asked for at run time
-        kind = type(op)
-        if kind in UNARY:
+        if type(op) in UNARY:
             return (yield from self.unary(op, demand))
-        if kind in BINARY:
+        if type(op) in BINARY:
             return (yield from self.binary(op, demand))
-        if isinstance(op, tensor.StageOp):
-            return (yield demand._replace(tensor=op.operand))
-        if isinstance(op, PadOp):
-            return (yield from self.pad(op, demand))
-        if isinstance(op, MOVEMENT_OPS):
-            return (yield Demand(op.operand, source_index(op, demand.index), demand.valid))
-        handler = self._HANDLERS.get(kind)
-        if handler is None:
-            raise UopcError(
-                "no-index-form",
-                f"{op.name} has no form over index ranges here",
-                hint="a scatter must be written to a buffer as it is: run kernelize",
-            )
-        return (yield from handler(self, op, demand))
+        match op:
+            case WhereOp():
+                return (yield from self.where(op, demand))
+            case CastOp() | BitcastOp():
+                return (yield from self.convert(op, demand))
+            case kernel.ReadOp():
+                return self.read(op, demand)
+            case tensor.ConstantOp():
+                return self.constant(op)
+            case tensor.IotaOp():
+                return self.iota(op, demand)
+            case tensor.ReduceOp():
+                return (yield from self.reduce(op, demand))
+            case tensor.ArgreduceOp():
+                return (yield from self.argreduce(op, demand))
+            case tensor.GatherOp():
+                return (yield from self.gather(op, demand))
+            case tensor.StageOp():
+                return (yield demand._replace(tensor=op.operand))
+            case PadOp():
+                return (yield from self.pad(op, demand))
+            case MovementOp():
+                return (yield Demand(op.operand, source_index(op, demand.index), demand.valid))
+            case _:
+                raise UopcError(
+                    "no-index-form",
+                    f"{op.name} has no form over index ranges here",
+                    hint="a scatter must be written to a buffer as it is: run kernelize",
+                    location=location_of(op),
+                )
 
     def unary(self, op: Operation, demand: Demand) -> Answer:
         row = element_of(tensor_of(op.operands[0]))
@@ -245,17 +261,13 @@ class _Rangeify:
         on_false = yield demand._replace(tensor=op.on_false)
         return self.builder.select(condition, on_true, on_false)
 
-    def cast(self, op: CastOp, demand: Demand) -> Answer:
+    def convert(self, op: CastOp | BitcastOp, demand: Demand) -> Answer:
         x = yield demand._replace(tensor=op.operand)
         source, target = (element_of(tensor_of(v)) for v in (op.operand, op.result))
-        return cast_scalar(self.builder, source, target, x)
+        build = cast_scalar if isinstance(op, CastOp) else bitcast_scalar
+        return build(self.builder, source, target, x)
 
-    def bitcast(self, op: BitcastOp, demand: Demand) -> Answer:
-        x = yield demand._replace(tensor=op.operand)
-        source, target = (element_of(tensor_of(v)) for v in (op.operand, op.result))
-        return bitcast_scalar(self.builder, source, target, x)
-
-    def constant(self, op: tensor.ConstantOp, demand: Demand) -> Answer:
+    def constant(self, op: tensor.ConstantOp) -> SSAValue:
         splat = op.splat
         if splat is None:
             raise UopcError(
@@ -264,17 +276,15 @@ class _Rangeify:
                 hint="run kernelize, which makes it a buffer",
             )
         return self.builder.constant(scalar_value(splat), element_of(tensor_of(op.result)))
-        yield demand
 
-    def iota(self, op: tensor.IotaOp, demand: Demand) -> Answer:
+    def iota(self, op: tensor.IotaOp, demand: Demand) -> SSAValue:
         row = element_of(tensor_of(op.result))
         integer = element_type_named("i64") if row.is_float else signless(row)
         operands, map_ = self.map_of([demand.index[op.axis.value.data]])
         number = self.builder.append(loop.IndexOp(operands, map_, integer.attribute))
         return cast_scalar(self.builder, integer, row, number) if row.is_float else number
-        yield demand
 
-    def read(self, op: kernel.ReadOp, demand: Demand) -> Answer:
+    def read(self, op: kernel.ReadOp, demand: Demand) -> SSAValue:
         sizes = sizes_of(tensor_of(op.result))
         needed = [] if _inside(demand.index, sizes) else list(demand.valid)
         operands, joint = self.map_of([*demand.index, *needed])
@@ -284,7 +294,6 @@ class _Rangeify:
         loaded = self.builder.append(loop.LoadOp(self.buffers[op.buffer], operands, map_, where))
         self.zero_when_invalid[loaded] = frozenset(needed)
         return loaded
-        yield demand
 
     def pad(self, op: PadOp, demand: Demand) -> Answer:
         inner = source_index(op, demand.index)
@@ -378,18 +387,6 @@ class _Rangeify:
             return expr
         self.leaf_values[leaf] = result
         return expr
-
-    _HANDLERS = {
-        WhereOp: where,
-        CastOp: cast,
-        BitcastOp: bitcast,
-        tensor.ConstantOp: constant,
-        tensor.IotaOp: iota,
-        kernel.ReadOp: read,
-        tensor.ReduceOp: reduce,
-        tensor.ArgreduceOp: argreduce,
-        tensor.GatherOp: gather,
-    }
 
 
 def _inside(index: Index, sizes: Sequence[Size]) -> bool:

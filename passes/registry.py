@@ -13,6 +13,13 @@ from xdsl.passes import ModulePass
 from uopc.dialects.registry import lazy_factories
 
 PASSES: dict[str, str] = {
+    "dedupe-kernels": "uopc.passes.dedupe_kernels:DedupeKernelsPass",
+    "kernelize": "uopc.passes.kernelize:KernelizePass",
+    "linearize": "uopc.passes.linearize:LinearizePass",
+    "lower-plan": "uopc.passes.lower_plan:LowerPlanPass",
+    "plan-memory": "uopc.passes.plan_memory:PlanMemoryPass",
+    "prune-parameters": "uopc.passes.prune_parameters:PruneParametersPass",
+    "rangeify": "uopc.passes.rangeify:RangeifyPass",
     "uopc-cse": "uopc.passes.cse:CommonSubexpressionEliminationPass",
     "uopc-dce": "uopc.passes.dce:DeadCodeEliminationPass",
 }

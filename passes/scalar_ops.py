@@ -72,14 +72,14 @@ def _checked_division(
             return b.op(op, x, y)
         zero, one = b.constant(0, row), b.constant(1, row)
         by_zero = b.cmpi("eq", y, zero)
-        undefined = by_zero
         if signed:
             by_minus_one = b.cmpi("eq", y, b.constant(-1, row))
             undefined = b.op(arith.OrIOp, by_zero, by_minus_one)
-        result = b.op(op, x, b.select(undefined, one, y))
-        if signed:
             wrapped = zero if remainder else b.negate(x, row)
+            result = b.op(op, x, b.select(undefined, one, y))
             result = b.select(by_minus_one, wrapped, result)
+        else:
+            result = b.op(op, x, b.select(by_zero, one, y))
         return b.select(by_zero, x if remainder else b.constant(-1, row), result)
 
     return build
