@@ -49,7 +49,7 @@ from xdsl.passes import ModulePass
 
 from uopc.dialects import kernel, loop
 from uopc.dialects.errors import UopcError
-from uopc.dialects.index_expr import Expr
+from uopc.dialects.index_expr import Expr, as_expr
 from uopc.dialects.locations import location_of
 from uopc.passes.combine import combine, combined_identity
 from uopc.passes.loop_dag import LoopDag
@@ -189,14 +189,14 @@ class _Linearize:
         induction, *arguments = body.args
         induction.name_hint = range_op.result.name_hint
         (end,) = self.dag.expressions(range_op.end, range_op.operands_)
-        bounds = [self.scopes.index(e) for e in (end * 0, end, end * 0 + 1)]
+        zero, last, one = (self.scopes.index(e) for e in (as_expr(0), end, as_expr(1)))
         self.assign(carried, arguments)
         self.scopes.stack.append(Scope(range_op, induction, body))
         self.guarded(group, carried, depth + 1)
         self.scopes.stack.pop()
         after = [v for s in carried for v in self.accumulators[s]]
         body.add_op(scf.YieldOp(*after))
-        made = scf.ForOp(*bounds, before, Region(body))
+        made = scf.ForOp(zero, last, one, before, Region(body))
         outer.block.add_op(made)
         self.assign(carried, made.results)
         for statement in group:
@@ -222,8 +222,8 @@ class _Linearize:
         self.emit(group, depth)
         self.scopes.stack.pop()
         inside.add_op(scf.YieldOp(*(v for s in carried for v in self.accumulators[s])))
-        outside = [Region(Block([scf.YieldOp(*before)]))] if before else [Region()]
-        branch = scf.IfOp(condition, [v.type for v in before], Region(inside), *outside)
+        outside = Region(Block([scf.YieldOp(*before)])) if before else Region()
+        branch = scf.IfOp(condition, [v.type for v in before], Region(inside), outside)
         scope.block.add_op(branch)
         self.assign(carried, branch.results)
 

@@ -7,6 +7,7 @@ own ranges; what they are made of may depend on them, they do not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.ir import Operation, SSAValue
@@ -68,8 +69,7 @@ class LoopDag:
                     assert isinstance(leaf.key, loop.RangeOp)
                     found.add(leaf.key)
                 elif isinstance(leaf, ValueVar):
-                    assert isinstance(leaf.key, SSAValue)
-                    found |= self.free[leaf.key]
+                    found |= self.free[number_of(leaf)]
         return frozenset(found)
 
     def conditions(self, op: loop.AccessOp) -> list[Expr]:
@@ -128,3 +128,8 @@ class LoopDag:
                 hint="expected uloop ops and scalar ops of arith and math",
                 location=location_of(op),
             )
+
+
+def number_of(leaf: ValueVar) -> SSAValue:
+    """The result of the uloop.value that an index expression's leaf stands for."""
+    return cast(SSAValue, leaf.key)

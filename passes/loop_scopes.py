@@ -33,7 +33,7 @@ from uopc.dialects.index_expr import (
     total,
 )
 from uopc.dialects.sizes import Size
-from uopc.passes.loop_dag import LoopDag, Ranges
+from uopc.passes.loop_dag import LoopDag, Ranges, number_of
 from uopc.passes.scalar_builder import CMPI, INDEX, ScalarBuilder
 
 
@@ -110,9 +110,9 @@ class Scopes:
         for operand in op.operands:
             if operand in self.dag.index:
                 found.extend(
-                    leaf.key
+                    number_of(leaf)
                     for leaf in self.dag.index[operand].leaves
-                    if isinstance(leaf, ValueVar) and isinstance(leaf.key, SSAValue)
+                    if isinstance(leaf, ValueVar)
                 )
             elif isinstance(operand.owner, Operation) and not isinstance(
                 operand.owner, loop.TileOp
@@ -248,8 +248,7 @@ class Scopes:
             case SymbolVar():
                 return self.symbols[atom]
             case ValueVar():
-                assert isinstance(atom.key, SSAValue)
-                return self.value(atom.key)
+                return self.value(number_of(atom))
             case Product():
                 factors = [self.index(atom_expr(f)) for f in atom.factors]
                 product = factors[0]

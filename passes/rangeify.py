@@ -52,14 +52,14 @@ from uopc.passes.scalar_ops import BINARY, UNARY, bitcast_scalar, cast_scalar
 
 
 class Demand(NamedTuple):
-    """An element that is asked for: of which tensor, where, and when it matters.
+    """An element that is asked for: of which tensor, at which index, and when it matters.
 
     Outside of where all of `valid` are at least 0 any value will do, but memory outside of
     buffers must not be read.
     """
 
     tensor: SSAValue
-    index: Index
+    at: Index
     valid: tuple[Expr, ...]
 
 
@@ -235,7 +235,7 @@ class _Rangeify:
             case PadOp():
                 return (yield from self.pad(op, demand))
             case MovementOp():
-                return (yield Demand(op.operand, source_index(op, demand.index), demand.valid))
+                return (yield Demand(op.operand, source_index(op, demand.at), demand.valid))
             case _:
                 raise UopcError(
                     "no-index-form",
@@ -280,14 +280,14 @@ class _Rangeify:
     def iota(self, op: tensor.IotaOp, demand: Demand) -> SSAValue:
         row = element_of(tensor_of(op.result))
         integer = element_type_named("i64") if row.is_float else signless(row)
-        operands, map_ = self.map_of([demand.index[op.axis.value.data]])
+        operands, map_ = self.map_of([demand.at[op.axis.value.data]])
         number = self.builder.append(loop.IndexOp(operands, map_, integer.attribute))
         return cast_scalar(self.builder, integer, row, number) if row.is_float else number
 
     def read(self, op: kernel.ReadOp, demand: Demand) -> SSAValue:
         sizes = sizes_of(tensor_of(op.result))
-        needed = [] if _inside(demand.index, sizes) else list(demand.valid)
-        operands, joint = self.map_of([*demand.index, *needed])
+        needed = [] if _inside(demand.at, sizes) else list(demand.valid)
+        operands, joint = self.map_of([*demand.at, *needed])
         rank = len(sizes)
         map_ = AffineMap(joint.num_dims, 0, joint.results[:rank])
         where = AffineMap(joint.num_dims, 0, joint.results[rank:]) if needed else None
@@ -296,7 +296,7 @@ class _Rangeify:
         return loaded
 
     def pad(self, op: PadOp, demand: Demand) -> Answer:
-        inner = source_index(op, demand.index)
+        inner = source_index(op, demand.at)
         conditions = pad_conditions(op, inner)
         fresh = tuple(c for c in conditions if c not in demand.valid)
         x = yield Demand(op.operand, inner, (*demand.valid, *fresh))
@@ -313,7 +313,7 @@ class _Rangeify:
 
     def reduce(self, op: tensor.ReduceOp, demand: Demand) -> Answer:
         row = element_of(tensor_of(op.operand))
-        index, ranges = self.reduced_index(op.operand, int_values(op.axes), demand.index)
+        index, ranges = self.reduced_index(op.operand, int_values(op.axes), demand.at)
         x = yield Demand(op.operand, index, demand.valid)
         if not ranges:
             return x
@@ -327,7 +327,7 @@ class _Rangeify:
         row = element_of(tensor_of(op.operand))
         position = element_of(tensor_of(op.result))
         axis = op.axis.value.data
-        index, ranges = self.reduced_index(op.operand, (axis,), demand.index)
+        index, ranges = self.reduced_index(op.operand, (axis,), demand.at)
         if not ranges:
             return self.builder.constant(0, position)
         x = yield Demand(op.operand, index, demand.valid)
@@ -363,10 +363,10 @@ class _Rangeify:
         axis = op.axis.value.data
         rank = len(sizes_of(tensor_of(op.indices)))
         length = sizes_of(tensor_of(op.operand))[axis]
-        where = demand.index[axis : axis + rank]
+        where = demand.at[axis : axis + rank]
         number = yield Demand(op.indices, where, demand.valid)
         position = self.clamped(number, op.indices, 0, size(as_expr(length) - 1))
-        index = (*demand.index[:axis], position, *demand.index[axis + rank :])
+        index = (*demand.at[:axis], position, *demand.at[axis + rank :])
         return (yield Demand(op.operand, index, demand.valid))
 
     def number_as_index(
