@@ -1,0 +1,155 @@
+"""plan-memory: where in the workspace each temporary lies, so that storage is used again.
+
+    %tmp0 = ukernel.temp : memref<64xf32>             %tmp0 = ukernel.temp at 0 : memref<64xf32>
+    launch @a ins(%x) outs(%tmp0)                     launch @a ins(%x) outs(%tmp0)
+    %tmp1 = ukernel.temp : memref<64xf32>             %tmp1 = ukernel.temp at 256 : memref<64xf32>
+    launch @b ins(%tmp0) outs(%tmp1)             =>   launch @b ins(%tmp0) outs(%tmp1)
+    %tmp2 = ukernel.temp : memref<64xf32>             %tmp2 = ukernel.temp at 0 : memref<64xf32>
+    launch @c ins(%tmp1) outs(%tmp2)                  launch @c ins(%tmp1) outs(%tmp2)
+
+and the plan's `workspace` is 512 bytes, not 768. A temp **lives** from the first launch that
+touches it to the last, both included: a kernel never reads and writes the same bytes. The
+largest temps are placed first, each into the smallest gap between those that live at the same
+time and are already placed. Symbolic sizes count at their upper bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from uopc.dialects.errors import UopcError
+from uopc.dialects.kernel import LaunchOp, PlanOp, ReturnOp, TempOp
+from uopc.dialects.locations import nearest_location
+from uopc.dialects.source_text import printable
+from uopc.passes.plan_storage import storage_bytes, storage_of
+
+WORKSPACE_LIMIT = 1 << 46
+"""No machine gives a plan more bytes than this."""
+SMALLEST_ALIGNMENT = 8
+"""The alignment of the widest element type."""
+
+
+@dataclass(frozen=True)
+class PlanMemoryPass(ModulePass):
+    """Place temporaries in the workspace; those that do not live together share bytes.
+
+    Raises UopcError [bad-option] or [workspace-too-large].
+    """
+
+    name = "plan-memory"
+    level_after: ClassVar[str] = ""
+
+    alignment: int = 64
+    """Bytes: each temp starts at a multiple of it. A power of two, at least 8."""
+    reuse: bool = True
+    """Whether temps may share storage; without it each has its own."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.alignment < SMALLEST_ALIGNMENT or self.alignment & (self.alignment - 1):
+            raise UopcError(
+                "bad-option",
+                f"alignment: expected a power of two that is at least {SMALLEST_ALIGNMENT}, got "
+                f"{self.alignment}",
+                hint="64 is the size of a cache line",
+            )
+        for plan in op.body.block.ops:
+            if isinstance(plan, PlanOp):
+                self._place(plan)
+
+    def _place(self, plan: PlanOp) -> None:
+        spans = live_spans(plan, self.alignment)
+        total = place_spans(spans) if self.reuse else _one_after_another(spans)
+        if total > WORKSPACE_LIMIT:
+            raise UopcError(
+                "workspace-too-large",
+                f"the temporaries of @{printable(plan.sym_name.data)} need {total} bytes, more "
+                f"than {WORKSPACE_LIMIT}",
+                location=nearest_location(plan),
+                hint="use smaller sizes or tighter bounds, or cut the program into several",
+            )
+        for span in spans:
+            span.temp.properties["offset"] = IntegerAttr(span.offset, i64)
+        plan.properties["workspace"] = IntegerAttr(total, i64)
+
+
+@dataclass(eq=False)
+class Span:
+    """A temp with the launches at which it lives, `first` and `last` included."""
+
+    temp: TempOp
+    size: int
+    """Bytes, rounded up to the alignment."""
+    first: int
+    last: int
+    offset: int = -1
+    together: list[Span] = field(default_factory=list["Span"])
+    """Those that live at the same time, at some launch."""
+
+
+def live_spans(plan: PlanOp, alignment: int) -> list[Span]:
+    """The plan's temps with their sizes and lives, in order."""
+    spans: dict[SSAValue, Span] = {}
+    launches = 0
+    for op in plan.block.ops:
+        if isinstance(op, TempOp):
+            size = -(-storage_bytes(op) // alignment) * alignment
+            spans[op.result] = Span(op, size, -1, -1)
+        elif isinstance(op, LaunchOp | ReturnOp):
+            for operand in op.operands:
+                span = spans.get(storage_of(operand))
+                if span is not None:
+                    span.first = launches if span.first < 0 else span.first
+                    span.last = launches
+            launches += 1
+    return list(spans.values())
+
+
+def place_spans(spans: Sequence[Span]) -> int:
+    """Give each span an offset; the bytes needed in all.
+
+    Greedy by size, best fit: the order and the fit that do best on the memory plans of neural
+    networks (Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020).
+    """
+    _find_together(spans)
+    for span in sorted(spans, key=lambda s: (-s.size, s.first)):
+        span.offset = _best_gap(span)
+    return max((s.offset + s.size for s in spans), default=0)
+
+
+def _find_together(spans: Iterable[Span]) -> None:
+    """Link each span to those that live at the same time."""
+    living: list[Span] = []
+    for span in sorted((s for s in spans if s.first >= 0 and s.size), key=lambda s: s.first):
+        living = [other for other in living if other.last >= span.first]
+        for other in living:
+            other.together.append(span)
+            span.together.append(other)
+        living.append(span)
+
+
+def _best_gap(span: Span) -> int:
+    """The start of the smallest gap that the span fits in, or the end of all that is placed."""
+    taken = sorted((s.offset, s.size) for s in span.together if s.offset >= 0)
+    best, best_size = -1, 0
+    end = 0
+    for offset, size in taken:
+        gap = offset - end
+        if gap >= span.size and (best < 0 or gap < best_size):
+            best, best_size = end, gap
+        end = max(end, offset + size)
+    return end if best < 0 else best
+
+
+def _one_after_another(spans: Iterable[Span]) -> int:
+    end = 0
+    for span in spans:
+        span.offset = end
+        end += span.size
+    return end
