@@ -1,0 +1,174 @@
+"""Reference semantics of a ukernel.plan whose kernels hold utensor ops.
+
+A buffer is a numpy array of its memref's shape. Temporaries start out as a pattern of bytes that
+is no likely number: who reads one before it is written sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from uopc.dialects import kernel as k
+from uopc.dialects.element_types import ElementType, element_type
+from uopc.dialects.errors import UopcError
+from uopc.dialects.kernel_signature import buffer_of
+from uopc.dialects.numbers import dense_array
+from uopc.dialects.op_text import op_text
+from uopc.dialects.rounding import Array
+from uopc.dialects.sizes import Size, tensor_type
+from uopc.interpreters.symbols import bind_symbols, concrete
+from uopc.interpreters.tensor import Symbols, check_dtypes, run_block
+
+UNWRITTEN = 0xA5
+"""The byte that fills what was not written."""
+
+KernelRunner = Callable[[k.KernelOp, Mapping[str, int], Sequence[Array]], None]
+"""Runs a kernel on its buffers, the inputs first, and writes the outputs in place."""
+
+
+def find_plan(module: ModuleOp, name: str) -> k.PlanOp:
+    """The plan with this name. Raises UopcError [no-function] if there is none."""
+    plans = [op for op in module.body.block.ops if isinstance(op, k.PlanOp)]
+    for plan in plans:
+        if plan.sym_name.data == name:
+            return plan
+    known = ", ".join(f"@{plan.sym_name.data}" for plan in plans)
+    raise UopcError(
+        "no-function",
+        f"there is no plan @{name}",
+        hint=f"there are {known}" if known else "the module has no plans",
+    )
+
+
+def run_plan(
+    module: ModuleOp,
+    name: str,
+    inputs: Sequence[Array],
+    symbols: Symbols | None = None,
+    *,
+    run_kernel: KernelRunner | None = None,
+) -> list[Array]:
+    """Run a ukernel.plan on arrays; the arrays that it returns.
+
+    Inputs and sizes are as for `run_function`. Kernels are run by `run_kernel`, which is
+    `run_tensor_kernel` unless another level's is given.
+
+    Raises UopcError [bad-input], [index-unbound], [symbol-out-of-bounds], [no-function], and
+    [not-interpreted] for an op that has no meaning here.
+    """
+    plan = find_plan(module, name)
+    arrays = [np.asarray(array) for array in inputs]
+    sizes = [s.data for s in plan.buffer_sizes.data]
+    types = [
+        tensor_type(buffer_of(value).element_type, tuple(s))
+        for value, s in zip(plan.buffers, sizes, strict=True)
+    ]
+    check_dtypes(name, types, arrays)
+    bound = bind_symbols(name, sizes, [array.shape for array in arrays], symbols or {})
+    sizes_given = [concrete((s,), bound)[0] for s in plan.symbols.data]
+    machine = _Plan(module, bound, run_kernel or run_tensor_kernel)
+    results = run_block(plan.block, [*sizes_given, *arrays], bound, machine.run)
+    return [np.array(array) for array in results]
+
+
+class _Plan:
+    """The ops of a plan, run on arrays."""
+
+    def __init__(self, module: ModuleOp, symbols: Symbols, run_kernel: KernelRunner) -> None:
+        self.symbols = symbols
+        self.run_kernel = run_kernel
+        self.kernels = {
+            op.sym_name.data: op for op in module.body.block.ops if isinstance(op, k.KernelOp)
+        }
+
+    def run(self, op: Operation, operands: list[Any]) -> Sequence[Any]:
+        match op:
+            case k.TempOp() | k.OutputOp():
+                return (self._storage(op),)
+            case k.ConstantOp():
+                return (dense_array(op.value),)
+            case k.ViewOp():
+                return (operands[0].reshape(concrete(op.sizes.data, self.symbols)),)
+            case k.LaunchOp():
+                self._launch(op, operands)
+                return ()
+            case k.ReturnOp():
+                return ()
+            case _:
+                raise _unknown(op, "in a plan")
+
+    def _storage(self, op: k.StorageOp) -> Array:
+        row = _row(op.result.type)
+        return unwritten(op.sizes.data, row, self.symbols)
+
+    def _launch(self, op: k.LaunchOp, operands: list[Any]) -> None:
+        kernel = self.kernels[op.kernel.string_value()]
+        count = len(op.sizes)
+        names = [s.name for s in kernel.symbol_vars]
+        sizes = dict(zip(names, operands[:count], strict=True))
+        outputs = len(op.outputs)
+        buffers: list[Array] = []
+        for position, (array, argument) in enumerate(
+            zip(operands[count:], kernel.buffers, strict=True)
+        ):
+            row = _row(argument.type)
+            # A kernel's buffer may have another signedness than the plan's: the bits are shared.
+            view = array if array.dtype == row.numpy else array.view(row.numpy)
+            if position < len(kernel.buffers) - outputs:
+                view = view.view()
+                view.flags.writeable = False
+            buffers.append(view)
+        self.run_kernel(kernel, sizes, buffers)
+
+
+def unwritten(sizes: Sequence[Size], row: ElementType, symbols: Symbols) -> Array:
+    """A buffer whose contents nobody has written yet."""
+    shape = concrete(sizes, symbols)
+    raw = np.full(int(np.prod(shape, dtype=np.int64)) * row.bytes, UNWRITTEN, np.uint8)
+    return (raw & np.uint8(1) if row.is_bool else raw).view(row.numpy).reshape(shape)
+
+
+def run_tensor_kernel(
+    kernel: k.KernelOp, sizes: Mapping[str, int], buffers: Sequence[Array]
+) -> None:
+    """Run a kernel at the level of utensor: reads, tensor ops, writes.
+
+    All reads see the buffers as they were before the launch. Raises UopcError [not-interpreted].
+    """
+    written: list[tuple[Array, Array]] = []
+
+    def run(op: Operation, operands: list[Any]) -> Sequence[Any]:
+        match op:
+            case k.ReadOp():
+                return (operands[0],)
+            case k.WriteOp():
+                written.append((operands[1], operands[0]))
+                return ()
+            case _:
+                raise _unknown(op, "in a kernel at the level of utensor")
+
+    arguments = [*(sizes[s.name] for s in kernel.symbol_vars), *buffers]
+    run_block(kernel.block, arguments, sizes, run)
+    values = [np.array(value) for _, value in written]  # a buffer may be read and written
+    for (buffer, _), value in zip(written, values, strict=True):
+        buffer[...] = value
+
+
+def _row(type_: Any) -> ElementType:
+    row = element_type(type_.element_type)
+    assert row is not None, f"the verifier lets no {type_} through"
+    return row
+
+
+def _unknown(op: Operation, where: str) -> UopcError:
+    return UopcError(
+        "not-interpreted",
+        f"'{op.name}' has no meaning {where}",
+        op_text=op_text(op),
+        hint="run the module before the pass that made this op, or by the next level's interpreter",
+    )
