@@ -20,6 +20,8 @@ PASSES: dict[str, str] = {
     "plan-memory": "uopc.passes.plan_memory:PlanMemoryPass",
     "prune-parameters": "uopc.passes.prune_parameters:PruneParametersPass",
     "rangeify": "uopc.passes.rangeify:RangeifyPass",
+    "stage-broadcast-compute": ("uopc.passes.stage_broadcast_compute:StageBroadcastComputePass"),
+    "uopc-canonicalize": "uopc.passes.canonicalize:CanonicalizePass",
     "uopc-cse": "uopc.passes.cse:CommonSubexpressionEliminationPass",
     "uopc-dce": "uopc.passes.dce:DeadCodeEliminationPass",
 }
