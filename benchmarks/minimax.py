@@ -4,9 +4,9 @@
 
 Needs mpmath and numpy, neither of them to run the compiler. Each polynomial is the weighted
 minimax one (Remez' exchange on a fixed dense grid, 60 digits). Its coefficients are rounded from
-the lowest power up, and the rest fitted again after each of the first roundings, so that the rounded
-polynomial is nearly as good as the exact one. The printed bound is the largest weighted error of the rounded
-polynomial, where the weight makes it relative to the function that the expansion returns.
+the lowest power up, and the rest fitted again after each of the first roundings, so that the
+rounded polynomial is nearly as good as the exact one. The printed bound is its largest weighted
+error, where the weight makes it relative to the function that the expansion returns.
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ def alternation(errors: list[mpf], count: int) -> list[int] | None:
         if len(best) == count + 1:
             best.pop(0 if abs(errors[best[0]]) < abs(errors[best[-1]]) else -1)
         else:
-            at = min(range(len(best) - 1), key=lambda i: max(abs(errors[j]) for j in best[i : i + 2]))
+            at = min(
+                range(len(best) - 1), key=lambda i: max(abs(errors[j]) for j in best[i : i + 2])
+            )
             del best[at : at + 2]
     return best if len(best) == count else None
 
@@ -91,7 +93,8 @@ def fit(task: Fit, table: str) -> tuple[list[mpf], mpf]:
     low, high, degree = task.ranges[table]
     points = 24 * (degree + 2) + 1
     grid = [
-        (low + high) / 2 - (high - low) / 2 * mp.cos(mp.pi * i / (points - 1)) for i in range(points)
+        (low + high) / 2 - (high - low) / 2 * mp.cos(mp.pi * i / (points - 1))
+        for i in range(points)
     ]
     grid = [x for x in grid if abs(x) > mpf(2) ** -20]
     weights = [task.weight(x) for x in grid]
@@ -108,77 +111,107 @@ def fit(task: Fit, table: str) -> tuple[list[mpf], mpf]:
 
 LN2 = mp.log(2)
 HALF = mpf(1) / 2
-THIRD = mpf(1) / 3
 QUARTER_TURN = mp.pi / 4 * mpf("1.02")
 ERF_CUT = mpf(1)
 
 FITS = [
     Fit(
-        "EXP2", "2^r = 1 + r P(r)",
-        lambda r: (mpf(2) ** r - 1) / r, lambda r: abs(r) / mpf(2) ** r,
+        "EXP2",
+        "2^r = 1 + r P(r)",
+        lambda r: (mpf(2) ** r - 1) / r,
+        lambda r: abs(r) / mpf(2) ** r,
         {"f32": (-HALF, HALF, 5), "f64": (-HALF, HALF, 11), "f32_in_f64": (-HALF, HALF, 6)},
     ),
     Fit(
-        "EXP", "e^r = 1 + r + r^2 P(r)",
-        lambda r: (mp.expm1(r) - r) / r**2, lambda r: r**2 / abs(mp.expm1(r)),
+        "EXP",
+        "e^r = 1 + r + r^2 P(r)",
+        lambda r: (mp.expm1(r) - r) / r**2,
+        lambda r: r**2 / abs(mp.expm1(r)),
         {"f32": (-LN2 / 2, LN2 / 2, 4), "f64": (-LN2 / 2, LN2 / 2, 10)},
     ),
     Fit(
-        "LOG", "log(1 + f) = f + f^2 P(f)",
-        lambda f: (mp.log1p(f) - f) / f**2, lambda f: f**2 / abs(mp.log1p(f)),
-        {"f32": (-THIRD, THIRD, 8), "f64": (-THIRD, THIRD, 20), "f32_in_f64": (-THIRD, THIRD, 14)},
+        "LOG",
+        "log(1 + f) = f + f^2 P(f)",
+        lambda f: (mp.log1p(f) - f) / f**2,
+        lambda f: f**2 / abs(mp.log1p(f)),
+        {
+            "f32": (-HALF / 2, HALF, 8),
+            "f64": (-HALF / 2, HALF, 20),
+            "f32_in_f64": (-HALF / 2, HALF, 14),
+        },
     ),
     Fit(
-        "ATANH", "atanh(s) = s + s^3/3 + s^5 P(s^2), over z = s^2",
-        lambda z: (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1 - z / 3) / z**2, lambda z: z**2,
-        {"f64": (mpf(0), mpf("0.0401"), 7)},
+        "ATANH",
+        "atanh(s) = s + s^3/3 + s^5 P(s^2), over z = s^2",
+        lambda z: (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1 - z / 3) / z**2,
+        lambda z: z**2,
+        {"f64": (mpf(0), mpf("0.0296"), 7)},
     ),
     Fit(
-        "SIN", "sin(r) = r + r^3 P(r^2), over z = r^2",
+        "SIN",
+        "sin(r) = r + r^3 P(r^2), over z = r^2",
         lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
         lambda z: z * mp.sqrt(z) / mp.sin(mp.sqrt(z)),
         {"f32": (mpf(0), QUARTER_TURN**2, 2), "f64": (mpf(0), QUARTER_TURN**2, 5)},
     ),
     Fit(
-        "COS", "cos(r) = 1 - r^2/2 + r^4 P(r^2), over z = r^2",
-        lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, lambda z: z**2 / mp.cos(mp.sqrt(z)),
+        "COS",
+        "cos(r) = 1 - r^2/2 + r^4 P(r^2), over z = r^2",
+        lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2,
+        lambda z: z**2 / mp.cos(mp.sqrt(z)),
         {"f32": (mpf(0), QUARTER_TURN**2, 2), "f64": (mpf(0), QUARTER_TURN**2, 5)},
     ),
     Fit(
-        "TAN", "tan(r) = r + r^3 P(r^2), over z = r^2",
+        "TAN",
+        "tan(r) = r + r^3 P(r^2), over z = r^2",
         lambda z: (mp.tan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
         lambda z: z * mp.sqrt(z) / mp.tan(mp.sqrt(z)),
         {"f32_in_f64": (mpf(0), QUARTER_TURN**2, 7), "f64": (mpf(0), QUARTER_TURN**2, 14)},
     ),
     Fit(
-        "ASIN", "asin(x) = x + x^3 P(x^2), over z = x^2",
+        "ASIN",
+        "asin(x) = x + x^3 P(x^2), over z = x^2",
         lambda z: (mp.asin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
         lambda z: z * mp.sqrt(z) / mp.asin(mp.sqrt(z)),
         {"f32": (mpf(0), HALF**2, 4), "f64": (mpf(0), HALF**2, 12)},
     ),
     Fit(
-        "ATAN", "atan(t) = t + t^3 P(t^2), over z = t^2",
+        "ATAN",
+        "atan(t) = t + t^3 P(t^2), over z = t^2",
         lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
         lambda z: z * mp.sqrt(z) / mp.atan(mp.sqrt(z)),
         {"f32": (mpf(0), mpf(1), 8), "f64": (mpf(0), mpf(1), 20)},
     ),
     Fit(
-        "SINH", "sinh(x) = x + x^3 P(x^2), over z = x^2",
+        "SINH",
+        "sinh(x) = x + x^3 P(x^2), over z = x^2",
         lambda z: (mp.sinh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
         lambda z: z * mp.sqrt(z) / mp.sinh(mp.sqrt(z)),
         {"f32": (mpf(0), mpf(1), 3), "f64": (mpf(0), mpf(1), 7)},
     ),
     Fit(
-        "ERF", "erf(x) = x + x P(x^2), over z = x^2",
+        "TANH",
+        "tanh(x) = x + x^3 P(x^2), over z = x^2",
+        lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
+        lambda z: z * mp.sqrt(z) / mp.tanh(mp.sqrt(z)),
+        {"f32": (mpf(0), mpf("0.5625") ** 2, 3), "f64": (mpf(0), mpf("0.5625") ** 2, 9)},
+    ),
+    Fit(
+        "ERF",
+        "erf(x) = x + x P(x^2), over z = x^2",
         lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1,
         lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)),
         {"f32": (mpf(0), ERF_CUT**2, 6), "f64": (mpf(0), ERF_CUT**2, 14)},
     ),
     Fit(
-        "ERFC", "erfc(a) = 2^-P(a - 2.5)",
+        "ERFC",
+        "erfc(a) = 2^-P(a - 2.5)",
         lambda d: -mp.log(mp.erfc(d + mpf("2.5")), 2),
         lambda d: mp.erfc(d + mpf("2.5")) * LN2 / mp.erf(d + mpf("2.5")),
-        {"f32": (ERF_CUT - mpf("2.5"), mpf("1.5"), 6), "f64": (ERF_CUT - mpf("2.5"), mpf("3.5"), 19)},
+        {
+            "f32": (ERF_CUT - mpf("2.5"), mpf("1.5"), 6),
+            "f64": (ERF_CUT - mpf("2.5"), mpf("3.5"), 19),
+        },
     ),
 ]
 
@@ -202,7 +235,12 @@ class Parts:
 
 FULL = {"f32": 24, "f64": 53}
 PARTS = [
-    Parts("LN2", "log(2); a whole exponent times the first part is exact", lambda: mp.log(2), {"f32": 16, "f64": 40}),
+    Parts(
+        "LN2",
+        "log(2); a whole exponent times the first part is exact",
+        lambda: mp.log(2),
+        {"f32": 16, "f64": 40},
+    ),
     Parts("LOG10_2", "log10(2); likewise", lambda: mp.log10(2), {"f32": 14, "f64": 40}),
     Parts("LOG10_E", "log10(e)", lambda: 1 / mp.log(10), FULL),
     Parts("LOG2_E", "log2(e)", lambda: 1 / mp.log(2), FULL),
@@ -219,17 +257,23 @@ def split(value: mpf, bits: int, table: str) -> tuple[mpf, mpf]:
 
 
 def text(value: mpf, table: str) -> str:
-    return str(np.float32(float(value))) if table.startswith("f32") and "in" not in table else repr(float(value))
+    return (
+        str(np.float32(float(value)))
+        if table.startswith("f32") and "in" not in table
+        else repr(float(value))
+    )
 
 
 def main() -> None:
-    print('"""Numbers of the expansions, printed by benchmarks/minimax.py: change that, not this."""\n')
+    print('"""Numbers of the expansions, by benchmarks/minimax.py: change that, not this."""\n')
     for task in FITS:
         print(f"# {task.says}")
         print(f"{task.name}: dict[str, tuple[float, ...]] = {{")
         for table, (low, high, degree) in task.ranges.items():
             kind = "f64" if table == "f32_in_f64" else table
-            coefficients, bound = fit(Fit(task.name, "", task.target, task.weight, {kind: (low, high, degree)}), kind)
+            coefficients, bound = fit(
+                Fit(task.name, "", task.target, task.weight, {kind: (low, high, degree)}), kind
+            )
             bits = float(mp.log(bound, 2))
             print(f"    # on [{mp.nstr(low, 5)}, {mp.nstr(high, 5)}], error below 2^{bits:.1f}")
             print(f'    "{table}": (')

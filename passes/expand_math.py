@@ -1,12 +1,13 @@
 """expand-math: the transcendental functions of math, written out in arith operations.
 
-The IR decides the bits: a call of a C library's exp differs between libraries, so each of exp, log,
-sin and their kin becomes its formula in arith operations, `math.fma`, `math.sqrt`, `math.absf` and
-`math.roundeven`, all of which IEEE 754 fixes to the last bit. It works on f32 and f64, and on vectors
-of them alike: there are no branches. f16 and bf16 are computed in f32 and rounded once. Constants
-stand once each at the start of the function. `math.floor`, `ceil`, `trunc`, `round`, `roundeven`,
-`sqrt`, `absf`, `copysign` and `fma` are exact as they are and stay. Error bounds: within 2 units in
-the last place for every argument (asinh, acosh and atanh: 2.5), see passes/math_expansions.
+The IR decides the bits: a call of a C library's exp differs between libraries, so each of exp,
+log, sin and their kin becomes its formula in arith operations, `math.fma`, `math.sqrt`,
+`math.absf` and `math.roundeven`, all of which IEEE 754 fixes to the last bit. There are no
+branches, so that vectors of f32 and f64 are expanded as scalars are. f16 and bf16 are computed in
+f32 and rounded once. Constants stand once each at the start of the function. `math.floor`,
+`ceil`, `trunc`, `round`, `roundeven`, `sqrt`, `absf`, `copysign` and `fma` are exact as they are
+and stay. The error is below 2 units in the last place for every argument, denormal ones and
+results included. Which NaN comes out is not fixed. `fastmath` flags are not made use of.
 
 Before:
 
@@ -32,7 +33,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, builtin, math
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, VectorType
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -46,7 +47,15 @@ from uopc.passes.math_expansions import (
     power,
     trigonometry,
 )
-from uopc.passes.math_expansions.emit import F32, F64, ConstantPool, Emitter, Float, Format
+from uopc.passes.math_expansions.emit import (
+    F32,
+    F64,
+    ConstantPool,
+    Emitter,
+    Float,
+    Format,
+    vector_type,
+)
 
 Expansion = Callable[..., Float]
 """Takes an emitter and one float an operand, returns the result."""
@@ -94,10 +103,10 @@ class ExpandMathPass(ModulePass):
 def expand(op: Operation, pool: ConstantPool) -> None:
     """Replaces one operation of EXPANSIONS by its formula.
 
-    Raises UopcError (unsupported-type) where its type is no scalar or vector of f64, f32, f16, bf16.
+    Raises UopcError (unsupported-type) where it is not on f64, f32, f16, bf16 or vectors of them.
     """
     result_type = op.results[0].type
-    shape = result_type if isinstance(result_type, VectorType) else None
+    shape = vector_type(result_type)
     scalar = result_type if shape is None else shape.element_type
     format = compute_format(op, scalar)
     e = Emitter(op, pool, shape, format)

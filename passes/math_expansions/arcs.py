@@ -25,7 +25,10 @@ def asin(e: Emitter, x: Float) -> Float:
     a = abs(x)
     s, t = asin_parts(e, a, a)
     high, low = HALF_PI[e.format.name]
-    large = (high - 2.0 * s) - e.fma(t, 2.0, -low)
+    twice = 2.0 * s
+    rest = high - twice
+    lost = (high - rest) - twice
+    large = rest - (e.fma(t, 2.0, -low) - lost)
     return e.where(a > 0.5, large, s + t).with_sign_bits(x.sign_bits())
 
 

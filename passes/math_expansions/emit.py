@@ -8,9 +8,9 @@ value of one expansion has the shape of the operation it stands for: a scalar or
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
@@ -33,6 +33,7 @@ from xdsl.traits import IsolatedFromAbove
 
 Number: TypeAlias = "Float | float"
 Whole: TypeAlias = "Int | int"
+Scalar: TypeAlias = "FloatAttr[AnyFloat] | IntegerAttr[IntegerType]"
 
 _NO_FASTMATH = arith.FastMathFlagsAttr("none")
 _NO_OVERFLOW_FLAGS = arith.IntegerOverflowAttr("none")
@@ -101,7 +102,7 @@ class ConstantPool:
     known: dict[tuple[Block, Attribute, int], SSAValue] = field(default_factory=dict)
     last: dict[Block, Operation] = field(default_factory=dict)
 
-    def get(self, block: Block, value_type: Attribute, scalar: Attribute, bits: int) -> SSAValue:
+    def get(self, block: Block, value_type: Attribute, scalar: Scalar, bits: int) -> SSAValue:
         """The constant of `value_type` with `scalar` in each place; `bits` tells it from others."""
         key = (block, value_type, bits)
         value = self.known.get(key)
@@ -109,11 +110,14 @@ class ConstantPool:
             value = self.known[key] = self._insert(block, value_type, scalar)
         return value
 
-    def _insert(self, block: Block, value_type: Attribute, scalar: Attribute) -> SSAValue:
-        if isinstance(value_type, VectorType):
-            assert isinstance(scalar, FloatAttr | IntegerAttr)
-            scalar = DenseIntOrFPElementsAttr.from_list(value_type, [scalar.value.data])
-        op = arith.ConstantOp.create(result_types=[value_type], properties={"value": scalar})
+    def _insert(self, block: Block, value_type: Attribute, scalar: Scalar) -> SSAValue:
+        value: Attribute = scalar
+        shape = vector_type(value_type)
+        if shape is not None:
+            # The element type may be an integer too; the annotations of from_list know one at a time.
+            floats = cast(VectorType[AnyFloat], shape)
+            value = DenseIntOrFPElementsAttr.from_list(floats, [scalar.value.data])
+        op = arith.ConstantOp.create(result_types=[value_type], properties={"value": value})
         last = self.last.get(block)
         if last is not None:
             block.insert_op_after(op, last)
@@ -123,24 +127,31 @@ class ConstantPool:
         return op.results[0]
 
 
+def vector_type(candidate: Attribute) -> VectorType[Attribute] | None:
+    """`candidate` where it is a vector type."""
+    return cast(VectorType[Attribute], candidate) if isinstance(candidate, VectorType) else None
+
+
 def entry_block(op: Operation) -> Block:
     """The first block of the function around `op`, or of the nearest op closed to outer values."""
     inner = op
-    while (outer := inner.parent_op()) is not None and not inner.has_trait(IsolatedFromAbove):
-        region = inner.parent_region()
+    while True:
+        region, outer = inner.parent_region(), inner.parent_op()
+        assert region is not None and outer is not None, "a math operation stands in a block"
         if outer.has_trait(IsolatedFromAbove):
-            assert region is not None
             return region.blocks[0]
         inner = outer
-    assert inner.parent_block() is not None, "a module without a parent holds no math operation"
-    return inner.regions[0].blocks[0]
 
 
 class Emitter:
     """Makes operations before `anchor`, in `format`, shaped like `shape` (None: scalars)."""
 
     def __init__(
-        self, anchor: Operation, pool: ConstantPool, shape: VectorType | None, format: Format
+        self,
+        anchor: Operation,
+        pool: ConstantPool,
+        shape: VectorType[Attribute] | None,
+        format: Format,
     ) -> None:
         block = anchor.parent_block()
         assert block is not None
@@ -168,13 +179,13 @@ class Emitter:
         kind: type[Operation],
         operands: Sequence[SSAValue],
         result_type: Attribute,
-        properties: dict[str, Attribute],
+        properties: Mapping[str, Attribute],
     ) -> SSAValue:
-        op = kind.create(operands=operands, result_types=[result_type], properties=properties)
+        op = kind.create(operands=operands, result_types=[result_type], properties=dict(properties))
         self.block.insert_op_before(op, self.anchor)
         return op.results[0]
 
-    def float(self, value: Number) -> Float:
+    def number(self, value: Number) -> Float:
         """A number as a value; rounded to the format where it is a plain one."""
         if isinstance(value, Float):
             return value
@@ -183,7 +194,7 @@ class Emitter:
         bits = self.format.bits_of(exact)
         return Float(self, self.pool.get(self.entry, self.float_type, attribute, bits))
 
-    def int(self, value: Whole) -> Int:
+    def integer(self, value: Whole) -> Int:
         """A whole number as a value; a plain one is taken modulo 2^bits."""
         if isinstance(value, Int):
             return value
@@ -194,7 +205,7 @@ class Emitter:
 
     def floating(self, kind: type[Operation], *operands: Number) -> Float:
         """A floating-point operation whose operands and result have one type."""
-        values = [self.float(operand).value for operand in operands]
+        values = [self.number(operand).value for operand in operands]
         return Float(self, self.create(kind, values, self.float_type, {"fastmath": _NO_FASTMATH}))
 
     def fma(self, a: Number, b: Number, c: Number) -> Float:
@@ -203,17 +214,17 @@ class Emitter:
 
     def polynomial(self, x: Float, coefficients: Sequence[float]) -> Float:
         """Sum of coefficients[k] x^k by Horner's rule, one fma a power."""
-        total = self.float(coefficients[-1])
+        total = self.number(coefficients[-1])
         for coefficient in reversed(coefficients[:-1]):
             total = self.fma(total, x, coefficient)
         return total
 
     def where(self, condition: Bool, then: Number, otherwise: Number) -> Float:
-        operands = [condition.value, self.float(then).value, self.float(otherwise).value]
+        operands = [condition.value, self.number(then).value, self.number(otherwise).value]
         return Float(self, self.create(arith.SelectOp, operands, self.float_type, {}))
 
     def where_int(self, condition: Bool, then: Whole, otherwise: Whole) -> Int:
-        operands = [condition.value, self.int(then).value, self.int(otherwise).value]
+        operands = [condition.value, self.integer(then).value, self.integer(otherwise).value]
         return Int(self, self.create(arith.SelectOp, operands, self.int_type, {}))
 
 
@@ -277,7 +288,7 @@ class Float:
     def _compare(self, predicate: str, other: Number) -> Bool:
         e = self.e
         properties = {"predicate": _FLOAT_PREDICATES[predicate], "fastmath": _NO_FASTMATH}
-        operands = [self.value, e.float(other).value]
+        operands = [self.value, e.number(other).value]
         return Bool(e, e.create(arith.CmpfOp, operands, e.bool_type, properties))
 
     def at_most(self, bound: float) -> Float:
@@ -323,7 +334,9 @@ class Int:
     def _make(self, kind: type[Operation], a: Whole, b: Whole, flags: bool = False) -> Int:
         e = self.e
         properties: dict[str, Attribute] = {"overflowFlags": _NO_OVERFLOW_FLAGS} if flags else {}
-        return Int(e, e.create(kind, [e.int(a).value, e.int(b).value], e.int_type, properties))
+        return Int(
+            e, e.create(kind, [e.integer(a).value, e.integer(b).value], e.int_type, properties)
+        )
 
     def __add__(self, other: Whole) -> Int:
         return self._make(arith.AddiOp, self, other, flags=True)
@@ -367,7 +380,7 @@ class Int:
 
     def _compare(self, predicate: str, other: Whole) -> Bool:
         e = self.e
-        operands = [self.value, e.int(other).value]
+        operands = [self.value, e.integer(other).value]
         properties = {"predicate": _INT_PREDICATES[predicate]}
         return Bool(e, e.create(arith.CmpiOp, operands, e.bool_type, properties))
 

@@ -13,7 +13,6 @@ from uopc.passes.math_expansions.coefficients import EXP, EXP2, LN2, LOG2_E
 from uopc.passes.math_expansions.emit import Emitter, Float, Format, Int
 
 
-
 @dataclass(frozen=True)
 class Split:
     """x = n step + r."""
@@ -45,14 +44,14 @@ def power_of_two(e: Emitter, n: Int) -> Float:
 
 
 def scale(e: Emitter, x: Float, n: Int) -> Float:
-    """x 2^n rounded once, for |n| up to about twice the bias and x near 1: two exact halves of n."""
+    """x 2^n rounded once, for x near 1 and |n| up to twice the bias: n is applied in halves."""
     half = n >> 1
     return x * power_of_two(e, half) * power_of_two(e, n - half)
 
 
 def binary_limits(format: Format) -> tuple[float, float]:
-    """Arguments past which 2^x is zero or infinite for certain; x stops there."""
-    return float(-format.bias - format.precision - 2), float(format.bias + 2)
+    """Arguments past which 2^x / 2 is zero or infinite for certain; x stops there."""
+    return float(-format.bias - format.precision - 2), format.bias + 2.4
 
 
 def natural_limits(format: Format) -> tuple[float, float]:
@@ -97,8 +96,9 @@ def expm1(e: Emitter, x: Float) -> Float:
     e^x - 1 = 2 (h q + (h - 1/2)) with q = e^r - 1 and h = 2^(n - 1), which is finite to the end
     of the range. A tiny x is its own result, with its sign.
     """
-    low, high = natural_limits(e.format)
-    s = split_natural(e, x.at_least(-0.7 * (e.format.precision + 2)).at_most(high))
+    low = -0.7 * (e.format.precision + 2)
+    high = (e.format.bias + 1.4) / LOG2_E["f64"][0]
+    s = split_natural(e, x.at_least(low).at_most(high))
     half = power_of_two(e, s.n - 1)
     result = 2.0 * e.fma(half, expm1_of_rest(e, s.r), half - 0.5)
     return e.where(abs(x) < 2.0**-e.format.precision, x, result)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from uopc.passes.math_expansions.coefficients import LOG2_E, SINH
+from uopc.passes.math_expansions.coefficients import LOG2_E, SINH, TANH
 from uopc.passes.math_expansions.emit import Emitter, Float
 from uopc.passes.math_expansions.exponentials import (
     exp_of_rest,
-    expm1_of_rest,
     natural_limits,
     power_of_two,
     split_natural,
@@ -17,13 +16,15 @@ from uopc.passes.math_expansions.logarithms import INFINITY, NAN, log1p_of, log_
 def tanh(e: Emitter, x: Float) -> Float:
     """Hyperbolic tangent, error below 2 ulp.
 
-    tanh a = (e^2a - 1) / (e^2a + 1), and e^2a - 1 = 2^n q + (2^n - 1) with q = e^r - 1.
+    a + a^3 P(a^2) with the minimax polynomial TANH below 0.5625, 1 - 2 / (e^2a + 1) from there on.
     """
-    saturated = 0.5 * (e.format.precision + 2) / LOG2_E["f64"][0]
+    saturated = 0.5 * (e.format.precision + 4) / LOG2_E["f64"][0]
     a = abs(x).at_most(saturated)
     s = split_natural(e, a + a)
-    p, q = power_of_two(e, s.n), expm1_of_rest(e, s.r)
-    return (e.fma(p, q, p - 1.0) / e.fma(p, q, p + 1.0)).with_sign_bits(x.sign_bits())
+    far = 1.0 - 2.0 / e.fma(exp_of_rest(e, s.r), power_of_two(e, s.n), 1.0)
+    z = a * a
+    near = e.fma(a * z, e.polynomial(z, TANH[e.format.name]), a)
+    return e.where(a < 0.5625, near, far).with_sign_bits(x.sign_bits())
 
 
 def quarter_exponentials(e: Emitter, a: Float) -> tuple[Float, Float]:
@@ -53,7 +54,7 @@ def sinh(e: Emitter, x: Float) -> Float:
 
 
 def asinh(e: Emitter, x: Float) -> Float:
-    """Inverse hyperbolic sine, error below 2.5 ulp.
+    """Inverse hyperbolic sine, error below 2 ulp.
 
     log1p(a + a^2 / (1 + sqrt(1 + a^2))); log a + log 2 where a^2 swallows the 1.
     """
@@ -67,20 +68,20 @@ def asinh(e: Emitter, x: Float) -> Float:
 
 
 def acosh(e: Emitter, x: Float) -> Float:
-    """Inverse hyperbolic cosine, error below 2.5 ulp.
+    """Inverse hyperbolic cosine, error below 2 ulp.
 
-    log1p(t + sqrt(t (t + 2))) with t = x - 1; log x + log 2 where x^2 swallows the 1.
+    log1p(t + sqrt(t^2 + 2 t)) with t = x - 1; log x + log 2 where x^2 swallows the 1.
     """
     huge = x >= 2.0**e.format.precision
     t = x - 1.0
-    s = reduce_sum(e, e.where(huge, x, t + (t * (t + 2.0)).sqrt()))
+    s = reduce_sum(e, e.where(huge, x, t + e.fma(t, t, t + t).sqrt()))
     result = log_of(e, s.k + e.where_int(huge, 1, 0), s.f)
     result = e.where(x < INFINITY, result, x)
     return e.where(x < 1.0, NAN, result)
 
 
 def atanh(e: Emitter, x: Float) -> Float:
-    """Inverse hyperbolic tangent, error below 2.5 ulp: log1p(2 a / (1 - a)) / 2."""
+    """Inverse hyperbolic tangent, error below 2 ulp: log1p(2 a / (1 - a)) / 2."""
     a = abs(x)
     result = 0.5 * log1p_of(e, (a + a) / (1.0 - a))
     result = e.where(a < 1.0, result, a)

@@ -1,6 +1,6 @@
 """log, log2, log10 and log1p.
 
-x = 2^k m with m in [2/3, 4/3), f = m - 1, and log(1 + f) = f + f^2 P(f) with the minimax
+x = 2^k m with m in [3/4, 3/2), f = m - 1, and log(1 + f) = f + f^2 P(f) with the minimax
 polynomial LOG. Near x = 1, k is zero and f exact, so that the error stays relative to the result.
 """
 
@@ -23,7 +23,7 @@ class Reduced:
     f: Float
 
 
-def reduce(e: Emitter, x: Float) -> Reduced:
+def reduce(e: Emitter, x: Float, least: float = 0.75) -> Reduced:
     """Splits a positive finite x, numbers below the smallest normal one included.
 
     Those are first multiplied by a power of two that makes them normal.
@@ -31,19 +31,19 @@ def reduce(e: Emitter, x: Float) -> Reduced:
     small = x < e.format.smallest_normal
     lift = e.format.fraction + 1
     lifted = e.where(small, x * 2.0**lift, x)
-    k, m = split_exponent(e, lifted)
+    k, m = split_exponent(e, lifted, least)
     return Reduced(k - e.where_int(small, lift, 0), m - 1.0)
 
 
-def split_exponent(e: Emitter, x: Float) -> tuple[Int, Float]:
-    """k and m of x = 2^k m, m in [2/3, 4/3), for a positive normal x."""
+def split_exponent(e: Emitter, x: Float, least: float = 0.75) -> tuple[Int, Float]:
+    """k and m of x = 2^k m, m in [least, 2 least), for a positive normal x."""
     bits = x.bits()
-    k = (bits - e.format.bits_of(e.format.round(2 / 3))) >> e.format.fraction
+    k = (bits - e.format.bits_of(least)) >> e.format.fraction
     return k, (bits - (k << e.format.fraction)).floats()
 
 
 def tail(e: Emitter, f: Float) -> Float:
-    """log(1 + f) - f for f in [-1/3, 1/3]."""
+    """log(1 + f) - f for f in [-1/4, 1/2]."""
     return (f * f) * e.polynomial(f, LOG[e.format.name])
 
 
@@ -75,7 +75,7 @@ def log2(e: Emitter, x: Float) -> Float:
     s = reduce(e, x)
     log2_e = LOG2_E["f64"][0]
     rest = e.fma(tail(e, s.f), log2_e, s.f * (log2_e - 1.0))
-    return finish(e, x, s.k.to_float() + (s.f + rest))
+    return finish(e, x, (s.k.to_float() + s.f) + rest)
 
 
 def log10(e: Emitter, x: Float) -> Float:

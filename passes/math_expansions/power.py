@@ -49,10 +49,10 @@ def cbrt(e: Emitter, x: Float) -> Float:
 
 
 def powf(e: Emitter, x: Float, y: Float) -> Float:
-    """x^y, error below 1 ulp, with the special cases of C's Annex F; f32 by way of f64.
+    """x^y, error below 2 ulp (f32: 0.51), with the special cases of C's Annex F; f32 by way of f64.
 
-    2^(y log2 |x|), then: the sign of x for odd y; NaN for finite x < 0 and y not whole; 1 for y = 0 or
-    x = 1, and for x = -1 with y infinite.
+    2^(y log2 |x|), then: the sign of x for odd y; NaN for finite x < 0 and y not whole; 1 for y = 0
+    or x = 1, and for x = -1 with y infinite.
     """
     a = abs(x)
     size = power_of_float(e, a, y) if e.format is F32 else power_of_double(e, a, y)
@@ -105,9 +105,9 @@ def double_log2(e: Emitter, a: Float) -> tuple[Float, Float]:
     """high + low = log2 a for positive finite a.
 
     log(1 + f) = 2 atanh s with s = f / (2 + f), and atanh s = s + s^3/3 + s^5 P(s^2): the first two
-    terms as sums of two numbers each, the rest (below 2^-11 of s) as one.
+    terms as sums of two numbers each, the rest (below 2^-12 of s, as |s| < 0.172) as one.
     """
-    reduced = reduce(e, a)
+    reduced = reduce(e, a, 0.5**0.5)
     f = reduced.f
     d = 2.0 + f
     d_low = f - (d - 2.0)
@@ -118,13 +118,15 @@ def double_log2(e: Emitter, a: Float) -> tuple[Float, Float]:
     cube, cube_low = exact_product(e, z, s)
     cube_low = cube_low + e.fma(z, s_low, z_low * s)
     third, third_low = THIRD["f64"]
-    t, t_low = exact_product(e, cube, e.float(third))
+    t, t_low = exact_product(e, cube, e.number(third))
     t_low = t_low + e.fma(cube, third_low, cube_low * third)
     tail = (cube * z) * e.polynomial(z, ATANH["f64"])
-    total = s + t
-    total_low = ((s - total) + t) + (s_low + (t_low + tail))
+    head = s + t
+    rest = ((s - head) + t) + (s_low + (t_low + tail))
+    total = head + rest
+    total_low = (head - total) + rest
     factor, factor_low = (2.0 * part for part in LOG2_E["f64"])
-    p, p_low = exact_product(e, total, e.float(factor))
+    p, p_low = exact_product(e, total, e.number(factor))
     p_low = p_low + e.fma(total, factor_low, total_low * factor)
     k = reduced.k.to_float()
     high = k + p

@@ -36,8 +36,8 @@ def tan(e: Emitter, x: Float) -> Float:
         table, low = "f32_in_f64", 0.0
     else:
         turn = reduce_turns(e, abs(x))
-        table, low = "f64", turn.r_low
-        assert low is not None
+        assert turn.r_low is not None
+        table, low = "f64", wide.fma(turn.r_low, turn.r * turn.r, turn.r_low)
     z = turn.r * turn.r
     tangent = turn.r + wide.fma(turn.r * z, wide.polynomial(z, TAN[table]), low)
     result = wide.where((turn.quadrant & 1).differs(0), -1.0 / tangent, tangent)
@@ -51,8 +51,14 @@ def sine_and_cosine(e: Emitter, a: Float) -> tuple[Int, Float, Float]:
     turn = turn_in_format(e, a)
     r, z = turn.r, turn.r * turn.r
     name = e.format.name
-    sine = r + (r * z) * e.polynomial(z, SIN[name])
-    cosine = e.fma(z * z, e.polynomial(z, COS[name]), e.fma(z, -0.5, 1.0))
+    sine_tail, cosine_tail = e.polynomial(z, SIN[name]), e.polynomial(z, COS[name])
+    cosine_head = e.fma(z, -0.5, 1.0)
+    if turn.r_low is None:
+        sine = e.fma(r * z, sine_tail, r)
+        cosine = e.fma(z * z, cosine_tail, cosine_head)
+    else:
+        sine = r + e.fma(r * z, sine_tail, turn.r_low)
+        cosine = cosine_head + e.fma(z * z, cosine_tail, -(r * turn.r_low))
     return turn.quadrant, sine, cosine
 
 

@@ -31,7 +31,11 @@ class Turn:
 
 
 def reduce_turns(e: Emitter, a: Float) -> Turn:
-    """Reduces an f64 a >= 0. NaN and infinity give NaN."""
+    """Reduces an f64 a >= 0. NaN and infinity give NaN.
+
+    An a so small that it is its own sine stays as it is: its products would underflow.
+    """
+    whole, tiny = a, a < 2.0**-30
     a, chunks = drop_chunks(a, TWO_OVER_PI_53, 53, F64.precision, (16, 8, 4, 2, 1))
     (p0, q0), (p1, q1), (p2, q2), (p3, q3) = (
         exact_product(e, a, chunk * 2.0 ** (-53 * k)) for k, chunk in enumerate(chunks[:-1])
@@ -44,13 +48,15 @@ def reduce_turns(e: Emitter, a: Float) -> Turn:
     high, low = HALF_PI["f64"]
     r = y * high
     r_low = e.fma(y, high, -r) + e.fma(y, low, y_low * high)
-    return Turn(whole_bits(n), r, r_low)
+    return Turn(whole_bits(n), e.where(tiny, whole, r), e.where(tiny, 0.0, r_low))
 
 
 def reduce_turns_of_float(e: Emitter, a: Float) -> Turn:
     """Reduces an f32 a >= 0; `quadrant` is an i32, r an f64 with a relative error of 2^-50."""
     wide = e.at(F64)
-    x, (c0, c1, c2, c3, c4) = drop_chunks(a.converted(wide), TWO_OVER_PI_26, 26, F32.precision, (2, 1))
+    x, (c0, c1, c2, c3, c4) = drop_chunks(
+        a.converted(wide), TWO_OVER_PI_26, 26, F32.precision, (2, 1)
+    )
     p0 = modulo_four(wide, x * c0)
     p1 = modulo_four(wide, x * (c1 * 2.0**-26))
     p2 = x * (c2 * 2.0**-52)
@@ -65,7 +71,7 @@ def drop_chunks(
 ) -> tuple[Float, list[Float]]:
     """a scaled down below 2^(2 width + 1), and the chunks from the first that counts on."""
     e = a.e
-    chunks = [e.float(value) for value in table]
+    chunks = [e.number(value) for value in table]
     for position, step in enumerate(steps):
         far = a >= 2.0 ** (width * step + precision + 1)
         a = e.where(far, a * 2.0 ** (-width * step), a)
