@@ -17,7 +17,7 @@ from typing import Protocol
 class SizeExpr(Protocol):
     """A size that depends on symbols: a linear form, product or quotient of them."""
 
-    def evaluate_named(self, symbols: dict[str, int]) -> int:
+    def evaluate_named(self, symbols: dict[str, int], /) -> int:
         """The value of the size when each symbol has the given value."""
         ...
 

@@ -99,7 +99,8 @@ def live_spans(plan: PlanOp, alignment: int) -> list[Span]:
     launches = 0
     for op in plan.block.ops:
         if isinstance(op, TempOp):
-            size = -(-storage_bytes(op) // alignment) * alignment
+            # One of no elements has an address too, so that every temp is a place.
+            size = max(1, -(-storage_bytes(op) // alignment)) * alignment
             spans[op.result] = Span(op, size, -1, -1)
         elif isinstance(op, LaunchOp | ReturnOp):
             for operand in op.operands:
@@ -126,7 +127,7 @@ def place_spans(spans: Sequence[Span]) -> int:
 def _find_together(spans: Iterable[Span]) -> None:
     """Link each span to those that live at the same time."""
     living: list[Span] = []
-    for span in sorted((s for s in spans if s.first >= 0 and s.size), key=lambda s: s.first):
+    for span in sorted((s for s in spans if s.first >= 0), key=lambda s: s.first):
         living = [other for other in living if other.last >= span.first]
         for other in living:
             other.together.append(span)

@@ -1,0 +1,135 @@
+"""Reads the description that the runtime works from (plan.py) off a `ukernel.plan`.
+
+The module is at the level of kernels, after plan-memory: what the plan launches are ukernel
+kernels, whose bodies may be at any level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.ir import Attribute, SSAValue
+
+from uopc.dialects import kernel as ukernel
+from uopc.dialects.element_types import element_type
+from uopc.dialects.kernel import KernelOp, LaunchOp, PlanOp
+from uopc.dialects.sizes import Size
+from uopc.lowering.plan import Buffer, KernelCall, Plan, Symbol
+from uopc.passes.plan_storage import returned_buffers, returned_outputs, storage_of
+
+
+def describe_plans(module: ModuleOp) -> tuple[Plan, ...]:
+    """All plans of a module, in order."""
+    return tuple(describe_plan(p, module) for p in module.body.block.ops if isinstance(p, PlanOp))
+
+
+def describe_plan(plan: PlanOp, module: ModuleOp) -> Plan:
+    """The plan as plain data. Its symbolic sizes are index expressions.
+
+    Raises UopcError [bad-result] for a plan that returns its temporaries or keeps an output, and
+    KeyError where it launches what is no ukernel kernel of the module.
+    """
+    return _Description(plan, module).describe()
+
+
+class _Description:
+    def __init__(self, plan: PlanOp, module: ModuleOp) -> None:
+        self.plan = plan
+        self.kernels = {
+            op.sym_name.data: op for op in module.body.block.ops if isinstance(op, KernelOp)
+        }
+        self.refs: dict[SSAValue, str] = {}
+
+    def describe(self) -> Plan:
+        plan = self.plan
+        inputs = self._inputs()
+        constants: list[Buffer] = []
+        temps: list[Buffer] = []
+        for op in plan.block.ops:
+            if isinstance(op, ukernel.ConstantOp):
+                ref = f"const{len(constants)}"
+                constants.append(self._buffer(ref, op.result, op.value.type.get_shape()))
+            elif isinstance(op, ukernel.TempOp):
+                offset = -1 if op.offset is None else op.offset.value.data
+                ref = f"tmp{len(temps)}"
+                temps.append(self._buffer(ref, op.result, op.sizes.data, offset=offset))
+        outputs = self._outputs()
+        return Plan(
+            name=plan.sym_name.data,
+            symbols=tuple(Symbol(s.name, s.lower, s.upper) for s in plan.symbol_vars),
+            inputs=inputs,
+            constants=tuple(constants),
+            temps=tuple(temps),
+            outputs=outputs,
+            kernels=tuple(self._call(op) for op in plan.block.ops if isinstance(op, LaunchOp)),
+            workspace_bytes=plan.workspace.value.data,
+        )
+
+    def _inputs(self) -> tuple[Buffer, ...]:
+        names = self.plan.input_names
+        return tuple(
+            self._buffer(
+                f"in{position}",
+                value,
+                self.plan.sizes_of_buffer(position),
+                name=names.data[position].data if names else "",
+            )
+            for position, value in enumerate(self.plan.buffers)
+        )
+
+    def _outputs(self) -> tuple[Buffer, ...]:
+        """A buffer a result. One that other results or inputs hold already is an alias."""
+        written = returned_outputs(self.plan)
+        results: list[Buffer] = []
+        for position, value in enumerate(returned_buffers(self.plan)):
+            ref, storage = f"out{position}", storage_of(value)
+            sizes = self._sizes(value)
+            if position in written:
+                results.append(self._buffer(ref, storage, sizes))
+            else:
+                alias = self.refs[storage]
+                results.append(Buffer(ref, ref, _dtype(value), sizes, alias=alias))
+        return tuple(results)
+
+    def _sizes(self, value: SSAValue) -> tuple[Size, ...]:
+        owner = value.owner
+        if isinstance(owner, ukernel.ViewOp | ukernel.OutputOp):
+            return owner.sizes.data
+        if isinstance(owner, ukernel.ConstantOp):
+            return owner.value.type.get_shape()
+        return self.plan.sizes_of_buffer(list(self.plan.buffers).index(value))
+
+    def _buffer(
+        self,
+        ref: str,
+        value: SSAValue,
+        sizes: Sequence[Size],
+        *,
+        name: str = "",
+        offset: int = -1,
+    ) -> Buffer:
+        self.refs[value] = ref
+        return Buffer(ref, name or ref, _dtype(value), tuple(sizes), offset)
+
+    def _call(self, launch: LaunchOp) -> KernelCall:
+        symbol = launch.kernel.string_value()
+        kernel = self.kernels[symbol]
+        symbols = dict(zip(self.plan.size_arguments, self.plan.symbol_vars, strict=True))
+        return KernelCall(
+            name=kernel.display_name,
+            symbol=symbol,
+            refs=tuple(self.refs[storage_of(b)] for b in (*launch.inputs, *launch.outputs)),
+            writes=len(launch.outputs),
+            flops=kernel.flops.value.data,
+            bytes=kernel.bytes.value.data,
+            symbols=tuple(symbols[s].name for s in launch.sizes),
+            doc="" if kernel.doc is None else kernel.doc.data,
+        )
+
+
+def _dtype(value: SSAValue) -> str:
+    row = element_type(cast("MemRefType[Attribute]", value.type).element_type)
+    assert row is not None, value.type
+    return row.name
