@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 HAS_DIVISION = 1  # flags of a form: a floordiv stands in it, alone or within a product
 HAS_REMAINDER = 2  # a mod does
-HAS_DIGIT = 4  # a mod of a floordiv does
+HAS_DIGIT = 4  # a mod does whose numerator has a floordiv
 
 _serial = count()
 
@@ -233,7 +233,7 @@ class Mod(_Division):
 
     def __init__(self, operands: tuple[Expr, ...]) -> None:
         super().__init__(operands)
-        if isinstance(self.numerator.atom, FloorDiv):
+        if self.numerator.flags & HAS_DIVISION:
             self.flags |= HAS_DIGIT
 
     def _interval(self) -> tuple[int, int]:

@@ -334,19 +334,33 @@ def _whole_minus_quotient(form: Form, const: int) -> tuple[Form, int] | None:
     "c >= 1",
 )
 def _joined_digits(form: Form, const: int) -> tuple[Form, int] | None:
-    for part, cofactor, s in _divisions(form, Mod):
-        inner = part.operands[0].atom
-        if not isinstance(inner, FloorDiv):
-            continue
-        x, b = inner.operands
-        if (q := _exact(cofactor * s, b)) is None:
-            continue
-        low = raw_product(q, remainder(x, b))
-        if _present(form, low, 1):
-            high = raw_product(cofactor, atom_expr(part))
-            joined = raw_product(q, remainder(x, b * part.operands[1]))
-            return _exchange(form, const, [(high, -s), (low, -1), (joined, 1)])
+    digits = list(_divisions(form, Mod))
+    for part, cofactor, s in digits:
+        high, c = part.operands
+        weight = scaled_sum([(cofactor, s)])
+        for x, b, q in _low_digits(high, weight, digits):
+            low = raw_product(q, remainder(x, b))
+            if _present(form, low, 1) and remainder(floor_divide(x, b), c).atom is part:
+                joined = raw_product(q, remainder(x, b * c))
+                whole = raw_product(weight, atom_expr(part))
+                return _exchange(form, const, [(whole, -1), (low, -1), (joined, 1)])
     return None
+
+
+def _low_digits(
+    high: Expr, weight: Expr, digits: Sequence[tuple[Mod, Expr, int]]
+) -> Iterator[tuple[Expr, Expr, Expr]]:
+    """(x, b, q) where x // b may be `high` and q*b is its weight."""
+    for term, coefficient in high.terms:
+        if isinstance(term, FloorDiv) and coefficient == 1:
+            y, b = term.operands
+            if (q := _exact(weight, b)) is not None:  # y//b + z is (y + b*z)//b
+                yield y + b * (high - atom_expr(term)), b, q
+    for low, cofactor, s in digits:
+        y, b = low.operands
+        q = scaled_sum([(cofactor, s)])
+        if raw_product(q, b) is weight:
+            yield y, b, q
 
 
 def recombine(form: Form, const: int) -> tuple[Form, int]:
