@@ -1,0 +1,287 @@
+"""The C emitter: a module of func, scf, memref, arith, math and vector as one C11 file.
+
+    module {                                      static void e_4(const float *restrict x,
+      func.func private @e_4(                                     float *restrict out)
+          %x: memref<4xf32> {llvm.noalias,        {
+                             llvm.readonly},          for (int64_t i = 0; i < 4; i++) {
+          %out: memref<4xf32> {llvm.noalias}) {           out[i] = x[i] * 2.0f;
+        …                                             }
+      }                                           }
+    }
+
+The file needs no runtime; it includes <stdint.h>, and others only if they are used. It is also
+valid C++17. Private functions become static, public ones get a prototype. What each op means
+where C leaves it open is told in c_integer.py, c_float.py and c_helpers.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import MemRefType, ModuleOp, VectorType
+from xdsl.ir import Operation
+
+from uopc.dialects.errors import UopcError
+from uopc.lowering.c_control import CONTROL_HANDLERS
+from uopc.lowering.c_control import select as select_buffer
+from uopc.lowering.c_float import ATOM_OPERANDS, SCALAR_RULES, is_number, needs_atoms
+from uopc.lowering.c_globals import global_array
+from uopc.lowering.c_integer import add_extended, multiply_extended
+from uopc.lowering.c_memref import MEMREF_HANDLERS, argument_buffer
+from uopc.lowering.c_module import Signature, Symbols
+from uopc.lowering.c_names import comment
+from uopc.lowering.c_prelude import Prelude
+from uopc.lowering.c_style import FunctionPrinter, Handler
+from uopc.lowering.c_types import INDEX, PRIMARY, Expr
+from uopc.lowering.c_vector import VECTOR_HANDLERS, elementwise
+
+
+@dataclass(frozen=True)
+class CSource:
+    """A C file and what its functions and arrays are called."""
+
+    text: str
+    names: dict[str, str] = field(default_factory=dict[str, str])
+    """IR symbol to C identifier, of functions and globals."""
+
+
+def emit_c(module: ModuleOp, *, static_kernels: bool = True, cpp_guard: bool = True) -> CSource:
+    """The module as one C file.
+
+    With `static_kernels`, private functions have internal linkage; without, any file may call
+    them. With `cpp_guard`, a C++ compiler gives the public functions C linkage.
+
+    Raises UopcError [unsupported-in-c] for an op or type that has no form in C, naming it and
+    the nearest supported form, and [nesting-too-deep].
+    """
+    symbols = Symbols(module, static_kernels)
+    symbols.declare_all()
+    prelude = Prelude()
+    reachable = symbols.reachable()
+    bodies: list[str] = []
+    arrays: set[str] = set()
+    for symbol, signature in _in_order(symbols):
+        if not signature.is_external:
+            unused = symbol not in reachable
+            bodies.append(_function(signature, symbols, prelude, unused, arrays))
+    text = _file(symbols, prelude, bodies, arrays, cpp_guard)
+    names = {s: f.name for s, f in symbols.functions.items()}
+    names.update((s, name) for s, (name, _) in symbols.globals.items())
+    return CSource(text, names)
+
+
+def emit_header(module: ModuleOp) -> str:
+    """A header that declares the module's public functions, for C and C++.
+
+    Raises UopcError [unsupported-in-c] as `emit_c` does for types.
+    """
+    symbols = Symbols(module, True)
+    symbols.declare_all()
+    public = [s for _, s in _in_order(symbols) if not s.is_static and not s.is_external]
+    guard = f"UOPC_{public[0].name.upper() if public else 'EMPTY'}_H"
+    lines = [f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", "", *_CPP_OPEN, ""]
+    for signature in public:
+        lines += [*_comment_of(signature)]
+        if signature.result_struct:
+            lines.append(signature.result_struct)
+        lines += [f"{signature.head(restrict=False)};", ""]
+    lines += [*_CPP_CLOSE, "", f"#endif /* {guard} */", ""]
+    return "\n".join(lines)
+
+
+def _in_order(symbols: Symbols) -> list[tuple[str, Signature]]:
+    """Functions in the order of the module."""
+    place = {op: i for i, op in enumerate(symbols.ops)}
+    return sorted(symbols.functions.items(), key=lambda item: place[item[1].op])
+
+
+# ---- the file
+
+_CPP_OPEN = ["#ifdef __cplusplus", 'extern "C" {', "#endif"]
+_CPP_CLOSE = ["#ifdef __cplusplus", "}", "#endif"]
+
+_CONTRACT = """\
+/* Nothing may be fused behind the source's back: a * b + c rounds twice. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=off")
+#endif"""
+
+_VECTOR_PRAGMA = """\
+#pragma GCC diagnostic ignored "-Wpsabi" /* vectors cross only functions of this file */"""
+
+_RESTRICT = """\
+#ifdef __cplusplus
+#define restrict __restrict__
+#endif"""
+
+
+def _file(
+    symbols: Symbols, prelude: Prelude, bodies: list[str], arrays: set[str], cpp_guard: bool
+) -> str:
+    functions = [s for _, s in _in_order(symbols)]
+    sections: list[str] = [_includes(prelude)]
+    text = "".join(bodies) + "".join(prelude.helper_texts())
+    if re.search(r"\b(float|double)\b", text):
+        sections.append(_CONTRACT)
+    if prelude.uses_vectors:
+        sections.append(_VECTOR_PRAGMA)
+    if any(p.is_restrict for s in functions for p in s.parameters):
+        sections.append(_RESTRICT)
+    if prelude.type_lines():
+        sections.append("\n".join(prelude.type_lines()))
+    if cpp_guard:
+        sections.append("\n".join(_CPP_OPEN))
+    structs = [s.result_struct for s in functions if s.result_struct]
+    if structs:
+        sections.append("\n".join(structs))
+    for op in symbols.global_ops.values():
+        name = symbols.globals[op.sym_name.data][0]
+        public = op.sym_visibility.data == "public"
+        if public or name in arrays:
+            sections.append("\n".join(global_array(op, name, public)))
+    prototypes = [f"{s.head(restrict=False)};" for s in functions if _is_declared(s, symbols)]
+    sections += prelude.helper_texts()
+    if prototypes:
+        sections.append("\n".join(prototypes))
+    sections += bodies
+    if cpp_guard:
+        sections.append("\n".join(_CPP_CLOSE))
+    return "\n\n".join(sections) + "\n"
+
+
+def _includes(prelude: Prelude) -> str:
+    return "\n".join(f"#include <{h}>" for h in sorted(prelude.headers | {"stdint.h"}))
+
+
+def _is_declared(signature: Signature, symbols: Symbols) -> bool:
+    """Whether a prototype has to stand before the definitions."""
+    if not signature.is_static:
+        return True
+    symbol = signature.op.sym_name.data
+    for op in symbols.ops:  # called before it is defined?
+        if op is signature.op:
+            return False
+        if symbol in symbols.calls.get(op, ()):
+            return True
+    return False
+
+
+def _comment_of(signature: Signature) -> list[str]:
+    lines = comment(signature.doc) if signature.doc else []
+    if signature.is_static:
+        return lines
+    shapes: list[str] = []
+    types = signature.op.function_type.inputs.data
+    for t, parameter in zip(types, signature.parameters, strict=True):
+        if isinstance(t, MemRefType):
+            sizes = "x".join("?" if n < 0 else str(n) for n in t.get_shape())
+            shapes.append(f"{parameter.name}: {sizes + ' ' if sizes else ''}{t.element_type}")
+    return lines + (comment("; ".join(shapes)) if shapes else [])
+
+
+# ---- one function
+
+
+def _function(
+    signature: Signature, symbols: Symbols, prelude: Prelude, unused: bool, arrays: set[str]
+) -> str:
+    op = signature.op
+    if len(op.body.blocks) != 1:
+        raise UopcError(
+            f"unsupported-in-{symbols.target}",
+            f"function @{op.sym_name.data} has branches between blocks",
+            hint="keep structured control flow: scf.if, scf.for, scf.while",
+        )
+    block = op.body.block
+    p = FunctionPrinter(HANDLERS, prelude, symbols, block)
+    p.result_type = signature.result
+    for argument, parameter in zip(block.args, signature.parameters, strict=True):
+        name = p.names.take(parameter.name)
+        if isinstance(argument.type, MemRefType):
+            buffer = argument_buffer(p, op, argument.type, name)
+            buffer.is_const, buffer.unsigned = parameter.is_const, parameter.is_unsigned
+            p.values[argument] = buffer
+        else:
+            t = p.scalar(argument.type, op)
+            low, high = (0, 0) if t.is_float else (t.low, t.high)
+            made = Expr(name, PRIMARY, t, low, high)
+            made.sizelike = t is INDEX
+            p.values[argument] = made
+    last = p.run_block(block)
+    handler = HANDLERS.get(type(last))
+    if handler is None:
+        p.unsupported(last)
+    handler(p, last)
+    arrays.update(p.used_arrays)
+    lines = _comment_of(signature)
+    if unused:
+        lines.append("__attribute__((unused))")
+    body = p.finish([parameter.name for parameter in signature.parameters])
+    return "\n".join([*lines, signature.head(), "{", *body, "}"])
+
+
+# ---- the table
+
+
+def _elementwise(rule: Any, duplicates: bool) -> Handler:
+    """The handler of an op whose scalar form is `rule`."""
+
+    def handle(p: FunctionPrinter, op: Any) -> None:
+        operands = op.operands
+        result = op.results[0]
+        if isinstance(operands[-1].type, VectorType):
+            elementwise(p, op)
+            return
+        get = p.atom if duplicates else p.expr
+        t = p.scalar(operands[0].type, op)
+        p.define(result, rule(p, op, t, p.scalar(result.type, op), *[get(v) for v in operands]))
+
+    return handle
+
+
+def _compare_floats(p: FunctionPrinter, op: arith.CmpfOp) -> None:
+    (_DUPLICATING if needs_atoms(op) else _PLAIN)[arith.CmpfOp](p, op)
+
+
+def _extreme(p: FunctionPrinter, op: arith.MaximumfOp | arith.MinimumfOp) -> None:
+    """Against a constant, a comparison does, which names its operand twice."""
+    held = [p.values.get(v) for v in op.operands]
+    by_constant = any(isinstance(e, Expr) and is_number(e) for e in held)
+    (_DUPLICATING if by_constant else _PLAIN)[type(op)](p, op)
+
+
+def _select(p: FunctionPrinter, op: arith.SelectOp) -> None:
+    if isinstance(op.result.type, MemRefType):
+        select_buffer(p, op)
+    else:
+        _PLAIN[arith.SelectOp](p, op)
+
+
+_PLAIN: dict[type[Operation], Handler] = {
+    cls: _elementwise(rule, cls in ATOM_OPERANDS) for cls, rule in SCALAR_RULES.items()
+}
+_DUPLICATING: dict[type[Operation], Handler] = {
+    cls: _elementwise(SCALAR_RULES[cls], True)
+    for cls in (arith.CmpfOp, arith.MaximumfOp, arith.MinimumfOp)
+}
+
+HANDLERS: Mapping[type[Operation], Handler] = {
+    **_PLAIN,
+    **MEMREF_HANDLERS,
+    **VECTOR_HANDLERS,
+    **CONTROL_HANDLERS,
+    arith.CmpfOp: _compare_floats,
+    arith.MaximumfOp: _extreme,
+    arith.MinimumfOp: _extreme,
+    arith.SelectOp: _select,
+    arith.AddUIExtendedOp: add_extended,
+    arith.MulUIExtendedOp: multiply_extended(False),
+    arith.MulSIExtendedOp: multiply_extended(True),
+}
+"""How each op is printed, by its class."""

@@ -1,0 +1,446 @@
+"""Control flow: loops, branches, calls and returns.
+
+A loop's carried values are variables declared before it and assigned where its body ends; the
+loop's results are the same variables. Where a carried value starts from a variable that nobody
+else reads, that variable is taken over, so an accumulator keeps one name through a loop nest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, VectorType
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
+
+from uopc.lowering import c_helpers as helpers
+from uopc.lowering.c_float import float_literal
+from uopc.lowering.c_integer import constant_value
+from uopc.lowering.c_memref import POINTER, argument_buffer
+from uopc.lowering.c_style import FunctionPrinter
+from uopc.lowering.c_types import (
+    COMPARE,
+    INDEX,
+    OR,
+    PRIMARY,
+    UNARY,
+    Buffer,
+    Expr,
+    Lanes,
+)
+from uopc.lowering.c_vector import converted, dense_constant
+
+COUNTER_LIMIT = 1 << 48
+"""A loop from a small start cannot count further in practice: at a nanosecond each, three days."""
+
+_COUNTERS = ("i", "j", "k", "l", "m", "n")
+
+
+# ---- variables that carry values
+
+
+class Carried:
+    """A variable for a loop-carried value or a region's result: a number, vector or pointer."""
+
+    def __init__(self, p: FunctionPrinter, value: SSAValue, name: str, op: Operation) -> None:
+        self.name = name
+        self.type = value.type
+        self.op = op
+        self.lanes: Lanes | None = None
+        if isinstance(value.type, MemRefType):
+            self.scalar = POINTER
+        elif isinstance(value.type, VectorType):
+            self.lanes = p.vector(value.type, op)
+            self.scalar = self.lanes.element
+        else:
+            self.scalar = p.scalar(value.type, op)
+
+    def ctype(self, p: FunctionPrinter) -> str:
+        """The variable's C type, ready to be followed by its name."""
+        if isinstance(self.type, MemRefType):
+            return f"{p.scalar(self.type.element_type, self.op).ctype} *"
+        return f"{self.scalar.ctype if self.lanes is None else p.lanes_name(self.lanes)} "
+
+    def value(self, p: FunctionPrinter, mutable: bool) -> Expr | Buffer:
+        """What the value is while the variable holds it."""
+        names = frozenset((self.name,)) if mutable else frozenset[str]()
+        if isinstance(self.type, MemRefType):
+            buffer = argument_buffer(p, self.op, self.type, self.name)
+            buffer.base_offset = None
+            buffer.mutable = names
+            return buffer
+        t = self.scalar
+        low, high = (0, 0) if t.is_float else (t.low, t.high)
+        made = Expr(self.name, PRIMARY, t, low, high, self.lanes)
+        made.mutable = names
+        return made
+
+    def taken(self, p: FunctionPrinter, value: SSAValue) -> Expr:
+        """The expression of an SSA value, in this variable's type."""
+        if isinstance(self.type, MemRefType):
+            buffer = p.buffer(value)
+            if buffer.is_local or buffer.is_const:
+                p.fail(
+                    self.op,
+                    f"'{buffer.pointer}' leaves its block or loses its const",
+                    "pass buffers of memref.alloc or of arguments that are not read-only",
+                )
+            made = Expr(buffer.pointer, PRIMARY, POINTER)
+            made.mutable = buffer.mutable
+            return made
+        e = p.expr(value)
+        if self.lanes is not None and self.lanes.is_mask:
+            return converted(p, e, self.lanes)
+        return e
+
+
+def _owned(p: FunctionPrinter, init: SSAValue) -> str:
+    """The variable to take over for a loop that starts from `init`, or nothing.
+
+    Only a loop-carried variable that this loop alone reads, in the block that carries it.
+    """
+    if p.live.uses.get(init) != 1:
+        return ""
+    held = p.values.get(init)
+    if not isinstance(held, Expr) or held.mutable != frozenset((held.text,)):
+        return ""
+    if isinstance(init, OpResult) and isinstance(init.op, scf.ForOp):
+        return held.text if init.op.parent is p.block else ""
+    if isinstance(init, BlockArgument) and isinstance(init.owner.parent_op(), scf.ForOp):
+        return held.text if init.owner is p.block and init.index else ""
+    return ""
+
+
+# ---- scf.for
+
+
+def for_loop(p: FunctionPrinter, op: scf.ForOp) -> None:
+    """scf.for."""
+    body = op.body.block
+    carried: dict[int, Carried] = {}
+    inits: list[tuple[Carried, Expr]] = []
+    for index, init in enumerate(op.iter_args):
+        if not p.live.is_carried(op, index):
+            continue
+        argument = body.args[index + 1]
+        owned = _owned(p, init)
+        if owned:
+            carried[index] = Carried(p, argument, owned, op)
+            continue
+        hint = argument.name_hint or op.results[index].name_hint
+        made = Carried(p, argument, "", op)
+        inits.append((made, made.taken(p, init)))
+        made.name = p.names.take(p.base_name(hint, "acc"))
+        carried[index] = made
+    lower, upper, step = p.expr(op.lb), p.expr(op.ub), p.expr(op.step)
+    p.flush_reads()
+    upper = p.settle(upper, "end") if upper.reads else upper
+    if not step.is_literal:
+        step = p.settle(step, "step")
+    for made, start in inits:
+        p.statement(f"{made.ctype(p)}{made.name} = {start.text};")
+    for index, made in carried.items():
+        p.values[body.args[index + 1]] = made.value(p, True)
+    _open_loop(p, op, body.args[0], lower, upper, step)
+    last = p.run_block(body)
+    p.assign_all(
+        [(made.name, made.taken(p, last.operands[index])) for index, made in carried.items()]
+    )
+    _close_loop(p)
+    for index, made in carried.items():
+        p.values[op.results[index]] = made.value(p, True)
+
+
+def _open_loop(
+    p: FunctionPrinter, op: Operation, counter: SSAValue, lower: Expr, upper: Expr, step: Expr
+) -> None:
+    """`for (int64_t i = 0; i < n; i++) {`, with a counter that cannot overflow."""
+    t = p.scalar(counter.type, op)
+    fallback = _COUNTERS[p.loop_depth] if p.loop_depth < len(_COUNTERS) else "i"
+    name = p.new_name(counter, fallback)
+    bound = Expr(name, PRIMARY, t, lower.low, max(lower.low, upper.high - 1))
+    small = abs(lower.low) <= COUNTER_LIMIT
+    if t is INDEX and small and bound.high > COUNTER_LIMIT:
+        bound.high = COUNTER_LIMIT
+    bound.sizelike = t is INDEX
+    if step.is_literal and step.low == 1:
+        advance = f"{name}++"
+    elif step.is_literal and step.low > 0 and bound.high + step.low <= t.high:
+        advance = f"{name} += {step.text}"
+    else:
+        upper = p.settle(upper, "end")
+        function = helpers.loop_step(p.prelude, t)
+        advance = f"{name} = {function}({name}, {step.text}, {upper.text})"
+    head = f"{t.ctype} {name} = {lower.text}; {name} < {upper.at(COMPARE + 1)}; {advance}"
+    p.open(f"for ({head})")
+    p.values[counter] = bound
+    p.loop_depth += 1
+
+
+def _close_loop(p: FunctionPrinter) -> None:
+    p.loop_depth -= 1
+    p.close()
+
+
+# ---- scf.parallel and scf.reduce
+
+
+def parallel(p: FunctionPrinter, op: scf.ParallelOp) -> None:
+    """scf.parallel, one iteration after the other, in row-major order."""
+    body = op.body.block
+    results: dict[int, Carried] = {}
+    for index, (init, result) in enumerate(zip(op.initVals, op.results, strict=True)):
+        if not p.live.uses.get(result):
+            continue
+        results[index] = made = Carried(p, result, "", op)
+        start = made.taken(p, init)
+        made.name = p.new_name(result, "acc")
+        p.statement(f"{made.ctype(p)}{made.name} = {start.text};")
+    bounds = [
+        (p.atom(a), p.atom(b), p.atom(c))
+        for a, b, c in zip(op.lowerBound, op.upperBound, op.step, strict=True)
+    ]
+    p.flush_reads()
+    for counter, (lower, upper, step) in zip(body.args, bounds, strict=True):
+        _open_loop(p, op, counter, lower, upper, step)
+    last = p.run_block(body)
+    for index, made in results.items():
+        _combine(p, made, last.operands[index], last.regions[index].block)
+    for _ in body.args:
+        _close_loop(p)
+    for index, made in results.items():
+        p.values[op.results[index]] = made.value(p, True)
+
+
+def _combine(p: FunctionPrinter, made: Carried, operand: SSAValue, combiner: Block) -> None:
+    """One step of an scf.reduce: the combiner's text, between the variable and the operand."""
+    if isinstance(operand.type, MemRefType):
+        p.values[combiner.args[1]] = p.buffer(operand)
+    else:
+        p.values[combiner.args[1]] = p.atom(operand)
+    p.values[combiner.args[0]] = made.value(p, True)
+    last = p.run_block(combiner)
+    p.flush_reads()
+    p.assign_all([(made.name, made.taken(p, last.operands[0]))])
+
+
+# ---- scf.while
+
+
+def while_loop(p: FunctionPrinter, op: scf.WhileOp) -> None:
+    """scf.while: `for (;;) { before; if (!condition) break; after; }`."""
+    before, after = op.before_region.block, op.after_region.block
+    carried: dict[int, Carried] = {}
+    results: dict[int, Carried] = {}
+    for index, (argument, init) in enumerate(zip(before.args, op.arguments, strict=True)):
+        if p.live.is_carried(op, index):
+            carried[index] = made = Carried(p, argument, "", op)
+            start = made.taken(p, init)
+            made.name = p.new_name(argument, "acc")
+            p.statement(f"{made.ctype(p)}{made.name} = {start.text};")
+            p.values[argument] = made.value(p, True)
+    for index, (argument, result) in enumerate(zip(after.args, op.results, strict=True)):
+        if p.live.is_forwarded(op, index):
+            hint = argument.name_hint or result.name_hint
+            made = Carried(p, result, p.names.take(p.base_name(hint, "next")), op)
+            results[index] = made
+            p.statement(f"{made.ctype(p)}{made.name};")
+            p.values[argument] = made.value(p, True)
+    p.flush_reads()
+    p.open("for (;;)")
+    p.loop_depth += 1
+    last = p.run_block(before)
+    condition = p.settle(p.expr(last.operands[0]), "more")
+    p.assign_all([(m.name, m.taken(p, last.operands[i + 1])) for i, m in results.items()])
+    p.statement(f"if (!{condition.at(UNARY)})")
+    p.statement("    break;")
+    last = p.run_block(after)
+    p.assign_all([(m.name, m.taken(p, last.operands[i])) for i, m in carried.items()])
+    p.loop_depth -= 1
+    p.close()
+    for index, made in results.items():
+        p.values[op.results[index]] = made.value(p, True)
+
+
+# ---- branches
+
+
+def _results(p: FunctionPrinter, op: Operation) -> dict[int, Carried]:
+    """Variables for the results that matter, declared without a value."""
+    found: dict[int, Carried] = {}
+    for index, result in enumerate(op.results):
+        if p.live.uses.get(result):
+            found[index] = made = Carried(p, result, p.new_name(result, "v"), op)
+            p.statement(f"{made.ctype(p)}{made.name};")
+    return found
+
+
+def _branch(p: FunctionPrinter, region: Region, results: dict[int, Carried]) -> None:
+    last = p.run_block(region.block)
+    p.assign_all([(made.name, made.taken(p, last.operands[i])) for i, made in results.items()])
+
+
+def _publish(p: FunctionPrinter, op: Operation, results: dict[int, Carried]) -> None:
+    for index, made in results.items():
+        p.values[op.results[index]] = made.value(p, False)
+
+
+def if_else(p: FunctionPrinter, op: scf.IfOp) -> None:
+    """scf.if."""
+    condition = p.expr(op.cond)
+    p.flush_reads()
+    results = _results(p, op)
+    p.open(f"if ({condition.text})")
+    _branch(p, op.true_region, results)
+    if op.false_region.blocks and (results or _has_live(p, op.false_region.block)):
+        p.close("} else {")
+        p.indent += "    "
+        p.names.open()
+        _branch(p, op.false_region, results)
+    p.close()
+    _publish(p, op, results)
+
+
+def _has_live(p: FunctionPrinter, block: Block) -> bool:
+    return any(op in p.live.live for op in block.ops)
+
+
+def index_switch(p: FunctionPrinter, op: scf.IndexSwitchOp) -> None:
+    """scf.index_switch."""
+    argument = p.expr(op.arg)
+    p.flush_reads()
+    results = _results(p, op)
+    p.open(f"switch ({argument.text})")
+    regions = [*zip(op.cases.get_values(), op.case_regions, strict=True)]
+    for value, region in regions:
+        _case(
+            p, f"case {constant_value(IntegerAttr(int(value), 64), INDEX).text}:", region, results
+        )
+    _case(p, "default:", op.default_region, results)
+    p.close()
+    _publish(p, op, results)
+
+
+def _case(p: FunctionPrinter, label: str, region: Region, results: dict[int, Carried]) -> None:
+    p.open(label)
+    _branch(p, region, results)
+    p.statement("break;")
+    p.close()
+
+
+def execute_region(p: FunctionPrinter, op: Any) -> None:
+    """scf.execute_region and memref.alloca_scope of one block."""
+    region = op.regions[0]
+    if len(region.blocks) != 1:
+        p.fail(op, "has several blocks", "use scf.if and scf.while instead of branches")
+    p.flush_reads()
+    results = _results(p, op)
+    p.lines.append(f"{p.indent}{{")
+    p.indent += "    "
+    p.names.open()
+    _branch(p, region, results)
+    p.close()
+    _publish(p, op, results)
+
+
+# ---- functions
+
+
+def call(p: FunctionPrinter, op: func.CallOp) -> None:
+    """func.call: one result as a variable, several through a struct."""
+    signature = p.symbols.functions.get(op.callee.string_value())
+    if signature is None:
+        p.fail(op, f"no function @{op.callee.string_value()}", "define it in this module")
+    arguments: list[str] = []
+    for value, parameter in zip(op.arguments, signature.parameters, strict=True):
+        if isinstance(value.type, MemRefType):
+            arguments.append(_buffer_argument(p, op, p.buffer(value), parameter))
+        else:
+            e = p.expr(value)
+            if e.lanes is not None and e.lanes.is_mask:
+                e = converted(p, e, p.vector(value.type, op))
+            arguments.append(e.text)
+    p.flush_reads()
+    text = f"{signature.name}({', '.join(arguments)})"
+    used = [r for r in op.results if p.live.uses.get(r)]
+    if not used:
+        p.statement(f"{text};" if not op.results else f"(void){text};")
+    elif len(op.results) == 1:
+        made = Carried(p, op.results[0], p.new_name(op.results[0], "v"), op)
+        p.statement(f"{made.ctype(p)}{made.name} = {text};")
+        p.values[op.results[0]] = made.value(p, False)
+    else:
+        name = p.names.take("both" if len(op.results) == 2 else "all")
+        p.statement(f"{signature.result} {name} = {text};")
+        for index, result in enumerate(op.results):
+            made = Carried(p, result, f"{name}.r{index}", op)
+            p.values[result] = made.value(p, False)
+
+
+def _buffer_argument(p: FunctionPrinter, op: Operation, buffer: Buffer, parameter: Any) -> str:
+    """A pointer in the form the callee declares."""
+    if buffer.is_const and not parameter.is_const:
+        p.fail(
+            op,
+            f"passes the read-only '{buffer.pointer}' to a parameter that may be written",
+            "mark the callee's parameter llvm.readonly, or pass a copy",
+        )
+    if parameter.ctype != buffer.ctype:
+        const = "const " if parameter.is_const else ""
+        return f"({const}{parameter.ctype} *){buffer.pointer}"
+    return buffer.pointer
+
+
+def return_values(p: FunctionPrinter, op: func.ReturnOp) -> None:
+    """func.return."""
+    results = [Carried(p, v, "", op).taken(p, v) for v in op.arguments]
+    if not results:
+        return
+    if len(results) == 1:
+        p.statement(f"return {results[0].text};")
+        return
+    name = p.names.take("results")
+    values = ", ".join(e.text for e in results)
+    p.statement(f"{p.result_type} {name} = {{{values}}};")
+    p.statement(f"return {name};")
+
+
+# ---- arith ops that are not elementwise
+
+
+def constant(p: FunctionPrinter, op: arith.ConstantOp) -> None:
+    """arith.constant."""
+    value: Any = op.value
+    name = type(value).__name__
+    if name == "IntegerAttr":
+        p.values[op.result] = constant_value(value, p.scalar(op.result.type, op))
+    elif name == "FloatAttr":
+        p.values[op.result] = float_literal(p, value.value.data, p.scalar(op.result.type, op))
+    elif name == "DenseIntOrFPElementsAttr" and type(op.result.type).__name__ == "VectorType":
+        dense_constant(p, op, value)
+    else:
+        p.fail(op, f"a constant of type {op.result.type} has no form in C", "use memref.global")
+
+
+def select(p: FunctionPrinter, op: arith.SelectOp) -> None:
+    """arith.select of buffers: a pointer variable."""
+    made = Carried(p, op.result, "", op)
+    a, b = made.taken(p, op.lhs), made.taken(p, op.rhs)
+    condition = p.expr(op.cond)
+    made.name = p.new_name(op.result, "buffer")
+    p.statement(f"{made.ctype(p)}{made.name} = {condition.at(OR + 1)} ? {a.text} : {b.text};")
+    p.values[op.result] = made.value(p, False)
+
+
+CONTROL_HANDLERS: dict[Any, Any] = {
+    scf.ForOp: for_loop,
+    scf.ParallelOp: parallel,
+    scf.WhileOp: while_loop,
+    scf.IfOp: if_else,
+    scf.IndexSwitchOp: index_switch,
+    scf.ExecuteRegionOp: execute_region,
+    memref.AllocaScopeOp: execute_region,
+    func.CallOp: call,
+    func.ReturnOp: return_values,
+    arith.ConstantOp: constant,
+}
