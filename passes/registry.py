@@ -14,6 +14,7 @@ from uopc.dialects.registry import lazy_factories
 
 PASSES: dict[str, str] = {
     "dedupe-kernels": "uopc.passes.dedupe_kernels:DedupeKernelsPass",
+    "expand-math": "uopc.passes.expand_math:ExpandMathPass",
     "kernelize": "uopc.passes.kernelize:KernelizePass",
     "linearize": "uopc.passes.linearize:LinearizePass",
     "lower-plan": "uopc.passes.lower_plan:LowerPlanPass",

@@ -25,7 +25,9 @@ _WRAPPING_PROPERTIES: dict[str, Attribute] = {"overflowFlags": NO_OVERFLOW}
 _WRAPPING: frozenset[type[Operation]] = frozenset(
     (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.ShLIOp)
 )
-_PLAIN_FLOAT: frozenset[type[Operation]] = frozenset((arith.ExtFOp, arith.BitcastOp))
+_PLAIN_FLOAT: frozenset[type[Operation]] = frozenset(
+    (arith.ExtFOp, arith.TruncFOp, arith.BitcastOp)
+)
 
 CMPI = {
     p: IntegerAttr(k, i64)

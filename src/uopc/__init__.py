@@ -1,1 +1,43 @@
-"""uopc: a compiler for tensor programs on xDSL."""
+"""uopc: a compiler for tensor programs on xDSL. Every stage is IR, and it ends in plain C.
+
+    import uopc
+    exe = uopc.compile(text)        # MLIR text of a function on tensors
+    y = exe(x)                      # numpy arrays
+    print(exe.source)               # the C
+
+What stands here is imported when it is first used: `import uopc` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from uopc.dialects.errors import UopcError
+    from uopc.frontend.compile import compile, run
+    from uopc.lowering.plan import Plan, Program
+    from uopc.runtime.executable import Executable
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "Executable": "uopc.runtime.executable",
+    "Plan": "uopc.lowering.plan",
+    "Program": "uopc.lowering.plan",
+    "UopcError": "uopc.dialects.errors",
+    "compile": "uopc.frontend.compile",
+    "run": "uopc.frontend.compile",
+}
+
+__all__ = ["Executable", "Plan", "Program", "UopcError", "compile", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'uopc' has no attribute {name!r}")
+    return getattr(import_module(_WHERE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_WHERE])

@@ -1,0 +1,214 @@
+"""From a program to something that runs: what `uopc.compile` and `uopc.run` do.
+
+    exe = uopc.compile(text)                         # MLIR text, or a module
+    y = exe(x)                                       # numpy arrays in and out
+    exe = uopc.compile(text, fuse_reduce="all")      # other kernels
+    y = uopc.run(text, [x])                          # both in one step
+
+A program is a function on tensors. The passes of a pipeline run up to plan-memory; there the plan
+is read off (lowering/describe.py), and the rest turns it into loops that the emitter prints.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uopc.dialects.errors import UopcError
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.passes import ModulePass
+
+    from uopc.lowering.plan import Plan, Program
+    from uopc.passes.manager import Instrument
+    from uopc.runtime.executable import Executable
+
+TARGETS = ("c", "interpreter")
+FUSE_REDUCE = ("none", "all", "auto")
+
+
+@dataclass(frozen=True)
+class CompileRequest:
+    """Everything that decides what a program becomes."""
+
+    target: str = "c"
+    """`c`, or `interpreter` for the reference semantics on numpy."""
+    function: str | None = None
+    """The program's name, where the module has several."""
+    pipeline: str = "uopc-cpu"
+    """A pipeline's name, or passes with options; it ends in upstream loops."""
+    fuse_reduce: str = "none"
+    """Which reductions run inside the kernels that read them: none, all or auto."""
+    opt_level: int = 2
+    """The C compiler's -O."""
+    debug: int | None = None
+    """Debug level 0 to 4; None asks UOPC_DEBUG."""
+
+    def passes(self) -> str:
+        """The pipeline with the options written in."""
+        text = self.pipeline
+        if text == "uopc-cpu" and self.fuse_reduce != "none":
+            from uopc.passes.pipelines import PIPELINES
+
+            # Fusing reductions asks for no large intermediate: staging would write one.
+            names = [p for p in PIPELINES[text] if p != "stage-broadcast-compute"]
+            fused = f"kernelize{{fuse-reduce={self.fuse_reduce}}}"
+            return ",".join(fused if name == "kernelize" else name for name in names)
+        return text
+
+
+def compile(  # the name that users of torch and JAX expect
+    program: str | Path | ModuleOp,
+    target: str = "c",
+    *,
+    function: str | None = None,
+    pipeline: str = "uopc-cpu",
+    fuse_reduce: str = "none",
+    opt_level: int = 2,
+    debug: int | None = None,
+) -> Executable | Any:
+    """Compile a program and load it; the result is called on numpy arrays.
+
+    `program` is MLIR text, the path of a file of it, or a module, which is not changed.
+    See CompileRequest for the options.
+
+    Raises UopcError for a program or an option that is wrong.
+    """
+    request = CompileRequest(target, function, pipeline, fuse_reduce, opt_level, debug)
+    return compile_request(program, request)
+
+
+def run(
+    program: str | Path | ModuleOp,
+    inputs: Sequence[object] | Mapping[str, object] = (),
+    target: str = "c",
+    **options: Any,
+) -> Any:
+    """Compile a program and call it once; inputs in order, or by name.
+
+    Returns an array, or a tuple of them for several results.
+    """
+    executable = compile(program, target, **options)
+    if isinstance(inputs, Mapping):
+        return executable(**inputs)
+    return executable(*inputs)
+
+
+def compile_request(
+    program: str | Path | ModuleOp,
+    request: CompileRequest,
+    instruments: Sequence[Instrument] = (),
+) -> Executable | Any:
+    """`compile` with the options in one object."""
+    _check("target", request.target, TARGETS)
+    _check("fuse_reduce", request.fuse_reduce, FUSE_REDUCE)
+    start = time.perf_counter()
+    module = read_program(program)
+    if request.target == "interpreter":
+        from uopc.frontend.interpreted import InterpretedExecutable
+
+        return InterpretedExecutable(module, request.function, debug=request.debug)
+    from uopc.runtime.compiler import CompileOptions
+    from uopc.runtime.executable import load_program
+
+    lowered = lower(module, request, instruments)
+    executable = load_program(
+        lowered.program(),
+        lowered.chosen(request.function),
+        options=CompileOptions(opt_level=request.opt_level),
+        debug=request.debug,
+        debug_program=lambda: lowered.program(static_kernels=False),
+    )
+    executable.schedule_seconds = time.perf_counter() - start
+    return executable
+
+
+def _check(what: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise UopcError(
+            "bad-option", f"{what} is '{value}'", hint=f"expected one of: {', '.join(known)}"
+        )
+
+
+def read_program(program: str | Path | ModuleOp) -> ModuleOp:
+    """A verified module of one's own. Raises UopcError for text that is none."""
+    from xdsl.dialects.builtin import ModuleOp
+
+    from uopc.dialects.locations import parse_file, parse_text
+    from uopc.dialects.verification import verify_module
+
+    if isinstance(program, ModuleOp):
+        module = program.clone()
+    elif isinstance(program, Path):
+        module = parse_file(str(program))
+    else:
+        module = parse_text(program)
+    verify_module(module)
+    return module
+
+
+class Lowered:
+    """A module of upstream loops, and the plans it was made from."""
+
+    def __init__(self, module: ModuleOp, plans: tuple[Plan, ...]) -> None:
+        self.module = module
+        self.plans = plans
+
+    def program(self, *, static_kernels: bool = True) -> Program:
+        """The C source; with kernels that can be called one by one unless they are static."""
+        from uopc.lowering.c import emit_c
+        from uopc.lowering.plan import Program
+
+        source = emit_c(self.module, static_kernels=static_kernels)
+        return Program(source.text, "c", self.plans, source.names)
+
+    def chosen(self, function: str | None) -> str:
+        """The name of the plan that is meant. Raises UopcError if that is not clear."""
+        names = [p.name for p in self.plans]
+        if function is None and len(names) == 1:
+            return names[0]
+        if function in names:
+            assert function is not None
+            return function
+        raise UopcError(
+            "no-such-function",
+            f"there is no program @{function}"
+            if function is not None
+            else f"the module has {len(names)} programs",
+            hint=f"choose one with function=…: {', '.join(names)}"
+            if names
+            else "expected a func.func on tensors",
+        )
+
+
+def lower(
+    module: ModuleOp, request: CompileRequest, instruments: Sequence[Instrument] = ()
+) -> Lowered:
+    """Run a pipeline on a module, in place, and read the plans off on the way."""
+    from uopc.dialects.kernel import PlanOp
+    from uopc.dialects.registry import make_context
+    from uopc.lowering.describe import describe_plan
+    from uopc.passes.manager import run_passes
+    from uopc.passes.registry import pass_factories
+    from uopc.passes.resolve import resolve_pipeline
+
+    passes: list[ModulePass] = resolve_pipeline(request.passes(), pass_factories())
+    names = [p.name for p in passes]
+    if "linearize" not in names:
+        raise UopcError(
+            "incomplete-pipeline",
+            f"the pipeline '{request.passes()}' does not end in loops",
+            hint="expected it to have linearize and lower-plan, as uopc-cpu has",
+        )
+    cut = names.index("linearize")
+    context = make_context()
+    run_passes(context, module, passes[:cut], instruments=instruments)
+    plans = tuple(
+        describe_plan(op, module) for op in module.body.block.ops if isinstance(op, PlanOp)
+    )
+    run_passes(context, module, passes[cut:], instruments=instruments)
+    return Lowered(module, plans)

@@ -1,0 +1,107 @@
+"""A program run by the reference semantics: slow, exact, and in need of no compiler."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import SSAValue
+
+from uopc.dialects.errors import UopcError
+from uopc.dialects.sizes import sizes_of, symbols_in
+from uopc.dialects.tensor_elementwise import element_of, tensor_of
+from uopc.interpreters.tensor import find_function, run_function
+from uopc.lowering.plan import Buffer, Plan, Symbol
+from uopc.runtime import debug as debug_output
+from uopc.runtime import environment
+from uopc.runtime.shapes import ShapeBinder
+from uopc.runtime.signature import Signature
+
+
+class InterpretedExecutable:
+    """A function on tensors that can be called on numpy arrays, as an Executable can."""
+
+    source = ""
+
+    def __init__(
+        self, module: ModuleOp, function: str | None = None, *, debug: int | None = None
+    ) -> None:
+        self._module = module
+        self._function = find_function(module, _chosen(module, function))
+        self.plan = describe_function(self._function)
+        self.debug = environment.debug_level() if debug is None else debug
+        self._binder = ShapeBinder(self.plan)
+        self._signature = Signature(self.plan, self._binder.free)
+
+    def __call__(self, *arrays: object, **named: object) -> Any:
+        """Run on arrays given in order or by name; see Executable.__call__."""
+        start = time.perf_counter()
+        sizes: dict[str, int] = {}
+        values: Any = arrays
+        if named:
+            values, sizes = self._signature.by_name(arrays, named)
+        inputs, shapes, _ = self._signature.admit(values)
+        binding = self._binder.bind(shapes, sizes)
+        symbols = dict(zip((s.name for s in self.plan.symbols), binding.sizes, strict=True))
+        results = run_function(self._module, self.plan.name, inputs, symbols)
+        if self.debug:
+            elapsed = time.perf_counter() - start
+            debug_output.say(debug_output.run_line(self.plan.name, 0, 0.0, elapsed))
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+def _chosen(module: ModuleOp, function: str | None) -> str:
+    if function is not None:
+        return function
+    names = [
+        op.sym_name.data
+        for op in module.body.block.ops
+        if isinstance(op, FuncOp) and op.body.blocks and not _is_private(op)
+    ]
+    if len(names) == 1:
+        return names[0]
+    raise UopcError(
+        "no-such-function",
+        f"the module has {len(names)} programs",
+        hint=f"choose one with function=…: {', '.join(names)}"
+        if names
+        else "expected a func.func on tensors",
+    )
+
+
+def _is_private(op: FuncOp) -> bool:
+    return op.sym_visibility is not None and op.sym_visibility.data == "private"
+
+
+def describe_function(op: FuncOp) -> Plan:
+    """A function's arguments and results as a plan without kernels."""
+    last = op.body.block.last_op
+    results = list(last.operands) if isinstance(last, ReturnOp) else []
+    inputs = tuple(
+        _buffer(f"in{k}", _argument_name(op, k, value), value)
+        for k, value in enumerate(op.body.block.args)
+    )
+    outputs = tuple(_buffer(f"out{k}", f"out{k}", value) for k, value in enumerate(results))
+    sizes = [
+        size
+        for inner in op.walk()
+        for value in (*inner.results, *op.body.block.args)
+        for size in sizes_of(tensor_of(value))
+    ]
+    symbols = tuple(Symbol(s.name, s.lower, s.upper) for s in symbols_in(sizes))
+    return Plan(op.sym_name.data, symbols, inputs=inputs, outputs=outputs)
+
+
+def _argument_name(op: FuncOp, position: int, value: SSAValue) -> str:
+    if op.arg_attrs is not None:
+        name = op.arg_attrs.data[position].data.get("uopc.name")
+        if isinstance(name, StringAttr):
+            return name.data
+    return value.name_hint or f"in{position}"
+
+
+def _buffer(ref: str, name: str, value: SSAValue) -> Buffer:
+    tensor = tensor_of(value)
+    return Buffer(ref, name, element_of(tensor).name, sizes_of(tensor))
