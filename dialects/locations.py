@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -28,9 +29,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, AttributeInvT, Operation, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.parser.core import ForwardDeclaredValue
+from xdsl.parser.generic_parser import ParserState
 from xdsl.utils.exceptions import MultipleSpansParseError, ParseError
-from xdsl.utils.lexer import Span
-from xdsl.utils.mlir_lexer import MLIRTokenKind
+from xdsl.utils.lexer import Input, Span
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from uopc.dialects.errors import SourceLocation, UopcError
 from uopc.dialects.registry import make_context
@@ -50,11 +52,22 @@ SPLAT_LIMIT = 2**26
 """How many elements `dense<value>` may stand for; xDSL stores each of them."""
 
 
+class PromptLexer(MLIRLexer):
+    """xDSL's lexer, without its exponential time on a string that is not closed.
+
+    Its pattern for strings nests `+` in `*`, and tries all ways to cut a text of n characters
+    before it gives up. The same pattern with possessive quantifiers matches the same strings.
+    """
+
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+
 class LocatingParser(Parser):
     """xDSL's parser, which also gives every op the place it was read from."""
 
     def __init__(self, context: Context, lines: LineTable) -> None:
-        super().__init__(context, lines.text, lines.name)
+        super().__init__(context, "", lines.name)
+        self._parser_state = ParserState(PromptLexer(Input(lines.text, lines.name)))
         self._lines = lines
         self._file = StringAttr(lines.name)
         self._name_starts: list[int] = []

@@ -91,6 +91,7 @@ HOSTILE = {
     "unknown dialect": ('\n  "no.such"() : () -> ()', "input.mlir:2:3: error: Operation no.such"),
     "mistyped op": ("%a = arith.constatn 1 : i32", "1:6: error: Operation arith.constatn is not"),
     "unknown type": ("func.func private @f(!no.such)", "input.mlir:1:"),
+    "open string": ('%a = "test.op' + " (i32) -> i32" * 20, "input.mlir:1:6"),
     "cut off": ("func.func @f(", "input.mlir:1:"),
     "wrong blob": (
         '%a = arith.constant dense<"0x0011"> : tensor<3xi8>',
