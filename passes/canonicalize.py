@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, TensorType
@@ -40,7 +41,7 @@ from uopc.dialects.tensor_elementwise import ELEMENTWISE_OPS, tensor_of
 from uopc.passes.dce import erase_dead_ops
 from uopc.passes.fold import Number, fold
 from uopc.passes.movement_rules import SHAPE_RULES
-from uopc.passes.rewrite_rows import splat_of
+from uopc.passes.rewrite_rows import operand_classes, splat_of
 from uopc.passes.tensor_rules import ELEMENTWISE_RULES
 from uopc.passes.value_numbering import COMMUTATIVE, Numbering, may_be_numbered, walk_in_scopes
 
@@ -121,10 +122,7 @@ class Simplifier:
             return self.constant(scalar(0, result.element_type), result)
         name = _ELEMENTWISE.get(cls)
         if name is not None:
-            value = self._fold(op, name, result)
-            if value is None:
-                kind = self._facts_of(tensor_of(op.operands[-1])).kind
-                value = ELEMENTWISE_RULES.apply(self, op, kind)
+            value = self._simplify_elementwise(op, name, result)
             if value is not None:
                 return value
         for rule in SHAPE_RULES.get(cls, ()):
@@ -133,19 +131,21 @@ class Simplifier:
                 return value
         return None
 
-    def _fold(self, op: Operation, name: str, result: TensorType[Attribute]) -> SSAValue | None:
-        """The op on constants; a constant as first operand of a commutative op moves behind."""
-        operands = op.operands
-        numbers: list[Number] = []
-        for operand in operands:
-            number = splat_of(operand)
-            if number is None:
-                if numbers and op.name in COMMUTATIVE:
-                    op.operands = [operands[1], operands[0]]
-                return None
-            numbers.append(number)
-        folded = fold(name, numbers, result.element_type)
-        return None if folded is None else self.constant(folded, result)
+    def _simplify_elementwise(
+        self, op: Operation, name: str, result: TensorType[Attribute]
+    ) -> SSAValue | None:
+        classes = operand_classes(op)
+        if ConstantOp in classes:
+            operands = op.operands
+            numbers = [splat_of(operand) for operand in operands]
+            if None not in numbers:
+                folded = fold(name, cast("list[Number]", numbers), result.element_type)
+                return None if folded is None else self.constant(folded, result)
+            if op.name in COMMUTATIVE and numbers[0] is not None:
+                op.operands = [operands[1], operands[0]]
+                classes = (classes[1], classes[0])
+        kind = self._facts_of(tensor_of(op.operands[-1])).kind
+        return ELEMENTWISE_RULES.apply(self, op, kind, classes)
 
     def _facts_of(self, tensor: TensorType[Attribute]) -> _TypeFacts:
         facts = self._facts.get(id(tensor))

@@ -19,6 +19,8 @@ from xdsl.ir import Operation, OpResult
 from xdsl.passes import ModulePass
 from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
+from uopc.passes.value_numbering import may_be_numbered
+
 
 def erase_dead_ops(root: Operation) -> int:
     """Erase the ops inside `root` that nobody needs; how many. Linear in ops and operands."""
@@ -31,7 +33,7 @@ def erase_dead_ops(root: Operation) -> int:
         block = op.parent
         if block is None or op is root or any(r.first_use is not None for r in op.results):
             continue
-        if not would_be_trivially_dead(op):
+        if not (may_be_numbered(op) or would_be_trivially_dead(op)):  # the first is the fast one
             continue
         pending.extend(v.op for v in dict.fromkeys(op.operands) if isinstance(v, OpResult))
         block.erase_op(op)

@@ -2,8 +2,7 @@
 
 Only ops whose result is defined to the bit are in the tables: arithmetic that IEEE 754 rounds
 once, integers, comparisons, conversions. exp, sin and the like run as polynomials of their own
-and are left to run. Half types compute in f32 and round after each op. Integers wrap. A division
-by zero, and a conversion that could be rounded twice on its way, are left to run too.
+and are left to run. Half types compute in f32 and round after each op. Integers wrap.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from xdsl.ir import Attribute
 
 from uopc.dialects.element_types import ElementType
 from uopc.dialects.numbers import known_element, scalar, scalar_value, wrap
+from uopc.dialects.rounding import round_integers
 
 Number = FloatAttr | IntegerAttr
 """The attribute of one number, its type included."""
@@ -61,7 +61,7 @@ def _fold_integer(name: str, values: list[int], row: ElementType) -> Number | No
         value = INTEGER_UNARY[name](values[0], row)
     elif name in INTEGER_BINARY:
         value = INTEGER_BINARY[name](values[0], values[1], row)
-    elif name in DIVISION and values[1]:
+    elif name in DIVISION:
         value = DIVISION[name](values[0], values[1])
     return None if value is None else scalar(wrap(value, row), row.attribute)
 
@@ -124,16 +124,16 @@ def _bits(value: int, row: ElementType) -> int:
 
 
 def _truncated(a: int, b: int) -> int:
+    if b == 0:
+        return -1
     quotient = abs(a) // abs(b)
     return -quotient if (a < 0) != (b < 0) else quotient
 
 
-def _power(a: int, b: int, row: ElementType) -> int | None:
-    """a to the power b; below 0, what truncation leaves of 1 / a^-b (None for a zero base)."""
+def _power(a: int, b: int, row: ElementType) -> int:
+    """a to the power b; below 0, what truncation leaves of 1 / a^-b, and 0 for a = 0."""
     if b >= 0:
         return pow(a, b, 1 << row.bits)
-    if a == 0:
-        return None
     return {1: 1, -1: -1 if b % 2 else 1}.get(a, 0)
 
 
@@ -145,7 +145,7 @@ INTEGER_UNARY: dict[str, Callable[[int, ElementType], int]] = {
     "popcount": lambda a, row: _bits(a, row).bit_count(),
     "clz": lambda a, row: row.bits - _bits(a, row).bit_length(),
 }
-INTEGER_BINARY: dict[str, Callable[[int, int, ElementType], int | None]] = {
+INTEGER_BINARY: dict[str, Callable[[int, int, ElementType], int]] = {
     "add": lambda a, b, row: a + b,
     "sub": lambda a, b, row: a - b,
     "mul": lambda a, b, row: a * b,
@@ -160,40 +160,29 @@ INTEGER_BINARY: dict[str, Callable[[int, int, ElementType], int | None]] = {
 }
 """On integers, and on 0 and 1 for i1; the result wraps to the type's row."""
 DIVISION: dict[str, Callable[[int, int], int]] = {
-    "floordiv": lambda a, b: a // b,
-    "mod": lambda a, b: a % b,
+    "floordiv": lambda a, b: a // b if b else -1,
+    "mod": lambda a, b: a % b if b else a,
     "truncdiv": _truncated,
-    "rem": lambda a, b: a - _truncated(a, b) * b,
+    "rem": lambda a, b: a - _truncated(a, b) * b if b else a,
 }
-"""On integers; the divisor is not 0."""
+"""On integers; the quotient by 0 is all ones, the remainder the dividend."""
 
 
-def _cast(value: float | int, source: ElementType, result: ElementType) -> Number | None:
+def _cast(value: float | int, source: ElementType, result: ElementType) -> Number:
     if result.is_bool:
         return scalar(value != 0, result.attribute)
-    if not source.is_float:
-        if not result.is_float:
-            return scalar(wrap(int(value), result), result.attribute)
-        return _integer_to_float(int(value), source, result)
-    if not result.is_float:
-        low, high = result.limits
+    if source.is_float:
+        if result.is_float:
+            return scalar(value, result.attribute)
         if math.isnan(value):
             return scalar(0, result.attribute)
-        clamped = min(max(value, low), high)
-        return scalar(math.trunc(clamped), result.attribute)
-    if result.bits == 16 and source.name == "f64" and float(np.float32(value)) != value:
-        return None if math.isfinite(value) else scalar(value, result.attribute)
-    return scalar(value, result.attribute)
-
-
-def _integer_to_float(value: int, source: ElementType, result: ElementType) -> Number | None:
-    if result.name == "f64":
-        return scalar(float(value), result.attribute)
+        low, high = result.limits
+        return scalar(math.trunc(min(max(value, low), high)), result.attribute)
+    if not result.is_float:
+        return scalar(wrap(int(value), result), result.attribute)
     storage = np.int64 if source.kind == "signed" else np.uint64
-    single = float(np.asarray(value, storage).astype(np.float32))
-    if result.bits == 16 and int(single) != value:
-        return None
-    return scalar(single, result.attribute)
+    rounded = round_integers(np.asarray(value, storage), result)
+    return scalar(float(rounded), result.attribute)
 
 
 def _bitcast(value: float | int, source: ElementType, result: ElementType) -> Number | None:

@@ -35,7 +35,7 @@ from uopc.dialects.tensor import (
     ScatterOp,
     StageOp,
 )
-from uopc.dialects.tensor_elementwise import BitcastOp, CastOp, tensor_of
+from uopc.dialects.tensor_elementwise import AddOp, BitcastOp, CastOp, tensor_of
 from uopc.dialects.tensor_movement import (
     ExpandOp,
     FlipOp,
@@ -247,8 +247,15 @@ def merge_pads(builder: Builder, op: Operation) -> SSAValue | None:
 
 
 def drop_reduce(builder: Builder, op: Operation) -> SSAValue | None:
-    """reduce(x, axes []) = x"""
-    return None if _axes(op, "axes") else op.operands[0]
+    """reduce(KIND, x, axes []) = x; a sum of floats starts from 0, so there it is x + 0.0"""
+    if _axes(op, "axes"):
+        return None
+    value = op.operands[0]
+    if _kind(op) == "add" and _row(value).is_float:
+        tensor = tensor_of(value)
+        zero = builder.constant(scalar(0, tensor.element_type), tensor)
+        return builder.emit(AddOp, [value, zero], tensor)
+    return value
 
 
 def reduce_nothing(builder: Builder, op: Operation) -> SSAValue | None:
@@ -283,7 +290,7 @@ def _reduce(builder: Builder, op: Operation, value: SSAValue, axes: Sequence[int
 
 
 def reduce_single(builder: Builder, op: Operation) -> SSAValue | None:
-    """reduce(x, axes of size 1) = reshape(x); such axes drop out from among others"""
+    """reduce(x, axes of size 1) = reduce(reshape(x), axes []); they drop out among others too"""
     axes = _axes(op, "axes")
     value = op.operands[0]
     sizes = _sizes(value)

@@ -193,30 +193,71 @@ def _orders(term: Term) -> Iterator[Term]:
                 yield Call(term.name, (second, first))
 
 
+OperandClasses = tuple[type[Operation] | None, ...]
+"""The classes of the ops that define an op's operands; None for block arguments."""
+
+
+def operand_classes(op: Operation) -> OperandClasses:
+    """See OperandClasses."""
+    return tuple([type(v.op) if isinstance(v, OpResult) else None for v in op.operands])
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """A row with its left side in one of the orders that match."""
+
+    row: Row
+    left: Call
+    right: Term
+
+    def may_match(self, classes: OperandClasses) -> bool:
+        for term, got in zip(self.left.arguments, classes, strict=True):
+            if isinstance(term, Call):
+                needed: type[Operation] = term.op
+            elif isinstance(term, Variable):
+                continue
+            else:
+                needed = ConstantOp
+            if got is not needed:
+                return False
+        return True
+
+
 class RowTable:
-    """Rows, found by the class of an op and the kind of its elements."""
+    """Rows, found by the class of an op, the kind of its elements and its operands' classes."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        self._rules: dict[type[Operation], dict[str, list[tuple[Row, Call, Term]]]] = {}
+        self._rules: dict[tuple[type[Operation], str], list[_Rule]] = {}
+        self._candidates: dict[tuple[type[Operation], str, OperandClasses], tuple[_Rule, ...]] = {}
         for row in rows:
             left, right = row.sides
             for order in dict.fromkeys(_orders(left)):
-                of_class = self._rules.setdefault(left.op, {})
                 for kind in row.kinds:
-                    of_class.setdefault(kind, []).append((row, cast(Call, order), right))
+                    rules = self._rules.setdefault((left.op, kind), [])
+                    rules.append(_Rule(row, cast(Call, order), right))
 
-    def apply(self, builder: Builder, op: Operation, kind: str) -> SSAValue | None:
+    def _candidates_for(
+        self, cls: type[Operation], kind: str, classes: OperandClasses
+    ) -> tuple[_Rule, ...]:
+        key = (cls, kind, classes)
+        found = self._candidates.get(key)
+        if found is None:
+            rules = self._rules.get((cls, kind), ())
+            found = tuple(rule for rule in rules if rule.may_match(classes))
+            self._candidates[key] = found
+        return found
+
+    def apply(
+        self, builder: Builder, op: Operation, kind: str, classes: OperandClasses
+    ) -> SSAValue | None:
         """The right side of the first row that matches; `kind` of the op's last operand."""
-        rules = self._rules.get(type(op))
-        if rules is None:
-            return None
-        operands = op.operands
-        for row, left, right in rules.get(kind, ()):
+        for rule in self._candidates_for(type(op), kind, classes):
             bindings: Bindings = {}
-            if _match_all(left.arguments, operands, bindings) and (
+            row = rule.row
+            if _match_all(rule.left.arguments, op.operands, bindings) and (
                 row.x is None or _kind(bindings["x"]) in row.x
             ):
-                return _build(builder, right, bindings, tensor_of(op.results[0]))
+                return _build(builder, rule.right, bindings, tensor_of(op.results[0]))
         return None
 
 

@@ -150,12 +150,10 @@ def may_skip(first: ElementType, middle: ElementType, last: ElementType) -> bool
         return False
     if last.is_bool or first.is_bool or last is first:
         return True
-    # The number arrives in the middle as it was. From there it goes the same way if the middle
-    # is of the same sort (a float saturates on its way to an integer, an integer wraps), and
-    # else if the last type has the number too, or it is rounded but once.
-    if first.is_float == middle.is_float:
-        return True
-    return holds_all(last, first) or last.name in ("f32", "f64")
+    # The number arrives in the middle as it was. From there an integer wraps and a float
+    # saturates on its way to an integer, so the middle must be of the first one's sort, unless
+    # the last type has the number too. To floats both round once.
+    return first.is_float == middle.is_float or last.is_float or holds_all(last, first)
 
 
 def merge_casts(builder: Builder, op: Operation) -> SSAValue | None:
