@@ -114,7 +114,7 @@ class ConstantPool:
         value: Attribute = scalar
         shape = vector_type(value_type)
         if shape is not None:
-            # The element type may be an integer too; the annotations of from_list know one at a time.
+            # An integer type comes here too: the overloads of from_list cannot say either.
             floats = cast(VectorType[AnyFloat], shape)
             value = DenseIntOrFPElementsAttr.from_list(floats, [scalar.value.data])
         op = arith.ConstantOp.create(result_types=[value_type], properties={"value": value})

@@ -18,7 +18,7 @@ class Split:
     """x = n step + r."""
 
     n: Int
-    n_float: Float
+    """Equal to n in as many low bits as a sign and an exponent have, and in one more."""
     r: Float
 
 
@@ -26,7 +26,7 @@ def split_binary(e: Emitter, x: Float) -> Split:
     """x = n + r, exactly; |x| below 2^(fraction - 1)."""
     moved = x + e.format.rounder
     n_float = moved - e.format.rounder
-    return Split(moved.bits() - e.format.bits_of(e.format.rounder), n_float, x - n_float)
+    return Split(moved.bits(), x - n_float)
 
 
 def split_natural(e: Emitter, x: Float) -> Split:
@@ -35,11 +35,11 @@ def split_natural(e: Emitter, x: Float) -> Split:
     moved = e.fma(x, LOG2_E[e.format.name][0], e.format.rounder)
     n_float = moved - e.format.rounder
     r = e.fma(n_float, -low, e.fma(n_float, -high, x))
-    return Split(moved.bits() - e.format.bits_of(e.format.rounder), n_float, r)
+    return Split(moved.bits(), r)
 
 
 def power_of_two(e: Emitter, n: Int) -> Float:
-    """2^n for n from 1 - bias to bias."""
+    """2^n for n from 1 - bias to bias; the bits of n past its exponent are shifted out."""
     return ((n + e.format.bias) << e.format.fraction).floats()
 
 
