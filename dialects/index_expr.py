@@ -334,11 +334,13 @@ def _scaled(e: Expr, factor: int) -> Expr:
     return intern(tuple([(atom, c * factor) for atom, c in e.terms]), e.const * factor)
 
 
-def _operand(value: object) -> Expr | None:
+def _operand(value: Any) -> Expr | None:
     """An expression or integer as an expression, None for what an operator must refuse."""
     if isinstance(value, Expr):
         return value
-    return constant(value) if isinstance(value, SupportsIndex) else None
+    if isinstance(value, int):
+        return intern((), int(value))
+    return constant(value) if hasattr(type(value), "__index__") else None  # numpy's integers
 
 
 def constant(value: SupportsIndex) -> Expr:
@@ -422,8 +424,10 @@ def at_least(a: Expr | int, b: Expr | int) -> bool | None:
 
 def less_than(a: Expr | int, b: Expr | int) -> bool | None:
     """True if a < b at every point, False if at none, None if neither is proved."""
-    answer = at_least(a, b)
-    return None if answer is None else not answer
+    difference = as_expr(a) - b
+    if difference.upper < 0:
+        return True
+    return False if difference.lower >= 0 else None
 
 
 def same(a: Expr | int, b: Expr | int) -> bool | None:

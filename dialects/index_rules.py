@@ -38,7 +38,6 @@ from .index_expr import (
     atom_expr,
     constant,
     intern_atom,
-    less_than,
     raw_form,
 )
 
@@ -99,13 +98,18 @@ def _mod_one(x: Expr, d: Expr) -> Expr | None:
 
 
 def _bucket(x: Expr, d: Expr) -> int | None:
-    """k if k*d <= x < k*d + d at every point; for a symbolic d only k = 0 and -1 are tried."""
+    """k if k*d <= x < k*d + d at every point; for a symbolic d only k = 0 and -1 are tried.
+
+    Multiples of a symbolic d come out first, by the next row: proofs about the rest are cheaper.
+    """
     if not d.terms:
         low = x.lower // d.const
         return low if x.upper // d.const == low else None
-    if at_least(x, 0):
-        return 0 if less_than(x, d) else None
-    return -1 if x.upper < 0 and at_least(x + d, 0) else None
+    if split_multiple(x, d)[0] is not constant(0):
+        return None
+    if x.lower >= 0:
+        return 0 if (x - d).upper < 0 else None
+    return -1 if x.upper < 0 and (x + d).lower >= 0 else None
 
 
 @_rule(FLOORDIV_RULES, "div-bucket", "x // c == k", "c >= 1", "k*c <= x", "x < k*c + c")
