@@ -334,13 +334,14 @@ def _scaled(e: Expr, factor: int) -> Expr:
     return intern(tuple([(atom, c * factor) for atom, c in e.terms]), e.const * factor)
 
 
-def _operand(value: Any) -> Expr | None:
+def _operand(value: object) -> Expr | None:
     """An expression or integer as an expression, None for what an operator must refuse."""
     if isinstance(value, Expr):
         return value
     if isinstance(value, int):
         return intern((), int(value))
-    return constant(value) if hasattr(type(value), "__index__") else None  # numpy's integers
+    # numpy's integers; the check of a protocol is slow, so it comes last.
+    return constant(value) if isinstance(value, SupportsIndex) else None
 
 
 def constant(value: SupportsIndex) -> Expr:

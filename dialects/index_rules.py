@@ -18,13 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from uopc.dialects.errors import UopcError
 
-from .index_bounds import (
-    covers,
-    monomial_over,
-    raw_product,
-    scaled_sum,
-    split_multiple,
-)
+from . import index_bounds as forms  # by module: either may be the first that is imported
 from .index_expr import (
     HAS_REMAINDER,
     Atom,
@@ -105,7 +99,7 @@ def _bucket(x: Expr, d: Expr) -> int | None:
     if not d.terms:
         low = x.lower // d.const
         return low if x.upper // d.const == low else None
-    if split_multiple(x, d)[0] is not constant(0):
+    if forms.split_multiple(x, d)[0] is not constant(0):
         return None
     if x.lower >= 0:
         return 0 if (x - d).upper < 0 else None
@@ -126,11 +120,11 @@ def _mod_bucket(x: Expr, d: Expr) -> Expr | None:
 
 def _multiple(x: Expr, d: Expr) -> tuple[Expr, Expr] | None:
     """(q, r) with x == d*q + r, None if there is nothing to take out."""
-    q, r = split_multiple(x, d)
+    q, r = forms.split_multiple(x, d)
     if not d.terms and any(2 * abs(c) > d.const for _, c in r.terms):
         # The nearest multiples may leave a rest within one bucket: 7*j is 8*j - j.
         near = raw_form({a: (2 * c + d.const) // (2 * d.const) for a, c in x.terms}, 0)
-        rest = scaled_sum([(x, 1), (near, -d.const)])
+        rest = forms.scaled_sum([(x, 1), (near, -d.const)])
         if _bucket(r, d) is None and _bucket(rest, d) is not None:
             q, r = near, rest
     return (q, r) if q.terms or q.const else None
@@ -160,10 +154,10 @@ def _mod_of_mod(x: Expr, d: Expr) -> Expr | None:
     if not x.flags & HAS_REMAINDER:
         return None
     for inner, cofactor, coefficient in _divisions(dict(x.terms), Mod):
-        q = scaled_sum([(cofactor, coefficient)])
-        left = split_multiple(q * inner.divisor, d)[1]
+        q = forms.scaled_sum([(cofactor, coefficient)])
+        left = forms.split_multiple(q * inner.divisor, d)[1]
         if not left.terms and not left.const:
-            without = scaled_sum([(x, 1), (raw_product(q, atom_expr(inner)), -1)])
+            without = forms.scaled_sum([(x, 1), (forms.raw_product(q, atom_expr(inner)), -1)])
             return remainder(without + q * inner.numerator, d)
     return None
 
@@ -172,15 +166,15 @@ def _common_factor(x: Expr, d: Expr) -> tuple[Expr, Expr, Expr, Expr] | None:
     """(b, c, y, r) with d == b*c, x == b*y + r and 0 <= r < b, for the greatest such b > 1."""
     for b in _factors(x, d):
         if b.terms:
-            y, r = split_multiple(x, b)
+            y, r = forms.split_multiple(x, b)
         else:
             number = b.const
             whole = {atom: n // number for atom, n in x.terms if n % number == 0}
             y = raw_form(whole, x.const // number)
-            r = scaled_sum([(x, 1), (y, -number)])
+            r = forms.scaled_sum([(x, 1), (y, -number)])
         k = _bucket(r, b)
         if k is not None and y.terms:
-            return b, split_multiple(d, b)[0], y + k, r - b * k
+            return b, forms.split_multiple(d, b)[0], y + k, r - b * k
     return None
 
 
@@ -230,7 +224,7 @@ def _div_of_mod(x: Expr, d: Expr) -> Expr | None:
     inner = _single(x)
     if not isinstance(inner, Mod) or x.const:
         return None
-    c, left = split_multiple(inner.divisor, d)
+    c, left = forms.split_multiple(inner.divisor, d)
     if left.terms or left.const or c.lower < 1:
         return None
     return remainder(floor_divide(inner.numerator, d), c)
@@ -270,7 +264,7 @@ def _divisions(form: Form, kind: type[_D]) -> Iterator[tuple[_D, Expr, int]]:
         if coefficient:
             for factor in dict.fromkeys(atom.factors):
                 if isinstance(factor, kind):
-                    yield factor, monomial_over(atom, factor) or constant(0), coefficient
+                    yield factor, forms.monomial_over(atom, factor) or constant(0), coefficient
 
 
 def _present(form: Form, e: Expr, scale: int) -> bool:
@@ -290,7 +284,7 @@ def _exchange(form: Form, const: int, parts: Sequence[tuple[Expr, int]]) -> tupl
 
 def _exact(x: Expr, d: Expr) -> Expr | None:
     """t with x == t*d and t not zero."""
-    t, left = split_multiple(x, d)
+    t, left = forms.split_multiple(x, d)
     return t if (t.terms or t.const) and not left.terms and not left.const else None
 
 
@@ -298,21 +292,25 @@ def _exact(x: Expr, d: Expr) -> Expr | None:
 def _quotient_and_remainder(form: Form, const: int) -> tuple[Form, int] | None:
     for part, q, s in _divisions(form, Mod):
         x, f = part.operands
-        whole = raw_product(raw_product(q, f), floor_divide(x, f))
+        whole = forms.raw_product(forms.raw_product(q, f), floor_divide(x, f))
         if _present(form, whole, s):
             return _exchange(
                 form,
                 const,
-                [(whole, -s), (raw_product(q, atom_expr(part)), -s), (raw_product(q, x), s)],
+                [
+                    (whole, -s),
+                    (forms.raw_product(q, atom_expr(part)), -s),
+                    (forms.raw_product(q, x), s),
+                ],
             )
     for part, cofactor, s in _divisions(form, FloorDiv):
         x, f = part.operands
         if (q := _exact(cofactor * s, f)) is None:
             continue
-        rest = raw_product(q, remainder(x, f))
+        rest = forms.raw_product(q, remainder(x, f))
         if _present(form, rest, 1):
-            whole = raw_product(cofactor, atom_expr(part))
-            return _exchange(form, const, [(whole, -s), (rest, -1), (raw_product(q, x), 1)])
+            whole = forms.raw_product(cofactor, atom_expr(part))
+            return _exchange(form, const, [(whole, -s), (rest, -1), (forms.raw_product(q, x), 1)])
     return None
 
 
@@ -322,10 +320,10 @@ def _whole_minus_quotient(form: Form, const: int) -> tuple[Form, int] | None:
         x, f = part.operands
         if (minus_q := _exact(cofactor * s, f)) is None:
             continue
-        whole = raw_product(minus_q, x)
-        if whole.terms and covers(form, const, whole, -1):
-            quotient = raw_product(cofactor, atom_expr(part))
-            rest = raw_product(minus_q, remainder(x, f))
+        whole = forms.raw_product(minus_q, x)
+        if whole.terms and forms.covers(form, const, whole, -1):
+            quotient = forms.raw_product(cofactor, atom_expr(part))
+            rest = forms.raw_product(minus_q, remainder(x, f))
             return _exchange(form, const, [(quotient, -s), (whole, 1), (rest, -1)])
     return None
 
@@ -341,12 +339,12 @@ def _joined_digits(form: Form, const: int) -> tuple[Form, int] | None:
     digits = list(_divisions(form, Mod))
     for part, cofactor, s in digits:
         high, c = part.operands
-        weight = scaled_sum([(cofactor, s)])
+        weight = forms.scaled_sum([(cofactor, s)])
         for x, b, q in _low_digits(high, weight, digits):
-            low = raw_product(q, remainder(x, b))
+            low = forms.raw_product(q, remainder(x, b))
             if _present(form, low, 1) and remainder(floor_divide(x, b), c).atom is part:
-                joined = raw_product(q, remainder(x, b * c))
-                whole = raw_product(weight, atom_expr(part))
+                joined = forms.raw_product(q, remainder(x, b * c))
+                whole = forms.raw_product(weight, atom_expr(part))
                 return _exchange(form, const, [(whole, -1), (low, -1), (joined, 1)])
     return None
 
@@ -362,8 +360,8 @@ def _low_digits(
                 yield y + b * (high - atom_expr(term)), b, q
     for low, cofactor, s in digits:
         y, b = low.operands
-        q = scaled_sum([(cofactor, s)])
-        if raw_product(q, b) is weight:
+        q = forms.scaled_sum([(cofactor, s)])
+        if forms.raw_product(q, b) is weight:
             yield y, b, q
 
 

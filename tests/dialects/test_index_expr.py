@@ -4,6 +4,7 @@ import copy
 import gc
 import itertools
 import random
+import subprocess
 import sys
 import threading
 import weakref
@@ -547,3 +548,8 @@ def test_random_claims_are_true() -> None:
     assert min(answers.values()) > 100
     assert equal[True] > 300
     assert equal[False] > 100
+
+
+@pytest.mark.parametrize("part", ["atoms", "expr", "bounds", "rules", "walk"])
+def test_any_part_may_be_imported_first(part: str) -> None:
+    subprocess.run([sys.executable, "-c", f"import uopc.dialects.index_{part}"], check=True)
