@@ -253,7 +253,7 @@ def other_builds(tmp_path_factory: pytest.TempPathFactory) -> list[Compiled]:
         Compiled(folder, compiler, flags, source)
         for compiler in ("gcc", "clang")
         if shutil.which(compiler)
-        for flags in (("-O0",), ("-O3", "-march=native"))
+        for flags in (("-O0",), ("-O3", "-march=native", "-fno-trapping-math"))
     ]
 
 
