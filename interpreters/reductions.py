@@ -113,7 +113,8 @@ def _compensated_sum(values: Array, axes: tuple[int, ...]) -> Array:
         errors = np.concatenate([lost, errors[len(errors) - odd :]])
     if not len(sums):
         return np.zeros(sums.shape[1:])
-    result: Array = np.where(np.isfinite(sums[0]), sums[0] + errors[0], sums[0])
+    last: Array = np.asarray(sums[0])
+    result = np.where(np.isfinite(last), last + errors[0], last)
     return result + np.float64(0.0)  # a sum starts from 0, so it is never -0
 
 
