@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Iterator
 
 from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Operation, Region
 from xdsl.traits import NoTerminator, SymbolTable
 from xdsl.utils.exceptions import DiagnosticException
 
@@ -72,13 +72,8 @@ def _check_region_links(operation: Operation, region: Region) -> None:
         for inner in block.ops:
             if inner.parent is not block:
                 raise _failure(inner, "stands in a block that is not its parent")
-    first = region.first_block
-    if first is not None and first.next_block is None and _lacks_terminator(operation, first):
-        raise _failure(operation, "has an empty block where a terminator is expected")
-
-
-def _lacks_terminator(operation: Operation, block: Block) -> bool:
-    return block.first_op is None and not operation.has_trait(NoTerminator)
+        if block.first_op is None and not operation.has_trait(NoTerminator):
+            raise _failure(operation, "has an empty block where a terminator is expected")
 
 
 def check_symbols(root: Operation) -> None:
