@@ -99,18 +99,15 @@ F64 = Format("f64", 64, 53, f64, i64, "<d")
 class ConstantPool:
     """Constants at the start of a function's entry block, each made once."""
 
-    known: dict[tuple[Block, Attribute, int], SSAValue] = field(default_factory=dict)
+    known: dict[tuple[Block, Attribute], dict[int, SSAValue]] = field(default_factory=dict)
     last: dict[Block, Operation] = field(default_factory=dict)
 
-    def get(self, block: Block, value_type: Attribute, scalar: Scalar, bits: int) -> SSAValue:
-        """The constant of `value_type` with `scalar` in each place; `bits` tells it from others."""
-        key = (block, value_type, bits)
-        value = self.known.get(key)
-        if value is None:
-            value = self.known[key] = self._insert(block, value_type, scalar)
-        return value
+    def of_type(self, block: Block, value_type: Attribute) -> dict[int, SSAValue]:
+        """The constants of one type in one block, by their encoding or number."""
+        return self.known.setdefault((block, value_type), {})
 
-    def _insert(self, block: Block, value_type: Attribute, scalar: Scalar) -> SSAValue:
+    def insert(self, block: Block, value_type: Attribute, scalar: Scalar) -> SSAValue:
+        """Makes a constant of `value_type` with `scalar` in each place, after those before it."""
         value: Attribute = scalar
         shape = vector_type(value_type)
         if shape is not None:
@@ -164,6 +161,8 @@ class Emitter:
         self.float_type = self.shaped(format.float_type)
         self.int_type = self.shaped(format.int_type)
         self.bool_type = self.shaped(i1)
+        self.floats = pool.of_type(self.entry, self.float_type)
+        self.integers = pool.of_type(self.entry, self.int_type)
 
     def at(self, format: Format) -> Emitter:
         """The same place and shape in another format."""
@@ -189,10 +188,13 @@ class Emitter:
         """A number as a value; rounded to the format where it is a plain one."""
         if isinstance(value, Float):
             return value
-        exact = self.format.round(value)
-        attribute = FloatAttr(exact, self.format.float_type)
-        bits = self.format.bits_of(exact)
-        return Float(self, self.pool.get(self.entry, self.float_type, attribute, bits))
+        bits = self.format.bits_of(value)
+        constant = self.floats.get(bits)
+        if constant is None:
+            attribute = FloatAttr(self.format.round(value), self.format.float_type)
+            constant = self.pool.insert(self.entry, self.float_type, attribute)
+            self.floats[bits] = constant
+        return Float(self, constant)
 
     def integer(self, value: Whole) -> Int:
         """A whole number as a value; a plain one is taken modulo 2^bits."""
@@ -200,8 +202,13 @@ class Emitter:
             return value
         half = 1 << (self.format.bits - 1)
         signed = (value + half) % (2 * half) - half
-        attribute = IntegerAttr(signed, self.format.int_type)
-        return Int(self, self.pool.get(self.entry, self.int_type, attribute, signed))
+        constant = self.integers.get(signed)
+        if constant is None:
+            attribute = IntegerAttr(signed, self.format.int_type)
+            constant = self.integers[signed] = self.pool.insert(
+                self.entry, self.int_type, attribute
+            )
+        return Int(self, constant)
 
     def floating(self, kind: type[Operation], *operands: Number) -> Float:
         """A floating-point operation whose operands and result have one type."""
