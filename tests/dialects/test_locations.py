@@ -92,10 +92,10 @@ def test_near_names_of_ops_are_told():
 
 @pytest.mark.parametrize("size", [40, 4000, 400_000])
 def test_an_open_string_takes_no_time(size):
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(UopcError, match="closing string"):
         parse_text('"' + "ab(c) " * (size // 6))
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_strings_are_read_as_xdsl_reads_them():

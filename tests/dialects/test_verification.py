@@ -197,9 +197,9 @@ def test_op_text_is_one_short_line():
     )
     assert "\n" not in op_text(module)
     many = ModuleOp([arith.ConstantOp.from_int_and_width(i, i32) for i in range(3000)])
-    start = time.perf_counter()
+    start = time.process_time()
     text = op_text(many)
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
     assert (
         len(text) == OP_TEXT_WIDTH and text.endswith(" …") and text.startswith('"builtin.module"')
     )

@@ -1,9 +1,9 @@
 """uopc-opt as a user meets it: arguments, input files, output, exit status."""
 
+import os
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -237,11 +237,10 @@ def test_script_works_from_a_bare_checkout(tmp_path):
 def test_help_is_quick():
     seconds = []
     for _ in range(3):
-        start = time.perf_counter()
-        done = run_script("--help")
-        seconds.append(time.perf_counter() - start)
-        assert "--pass-pipeline" in done.stdout
-    assert min(seconds) < 1.0  # 0.4 s on a quiet machine
+        before = os.times().children_user
+        assert "--pass-pipeline" in run_script("--help").stdout
+        seconds.append(os.times().children_user - before)
+    assert min(seconds) < 0.8  # processor time, which load on the machine disturbs least; 0.35 s
 
 
 def test_reader_that_goes_away():
