@@ -232,6 +232,12 @@ class PlanOp(BufferedOp):
             )
         if not isinstance(self.block.last_op, ReturnOp):
             raise VerifyException("a plan ends in ukernel.return")
+        known = set(self.symbol_vars)
+        for op in self.block.ops:
+            if isinstance(op, StorageOp | ViewOp):
+                for s in op.sizes.data:
+                    if isinstance(s, Expr) and not s.leaves <= known:
+                        raise VerifyException(f"{op.name}: {s} is not over the plan's sizes")
 
     def print(self, printer: Printer) -> None:
         self.print_sizes_clause(printer)

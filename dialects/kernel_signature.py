@@ -126,6 +126,13 @@ class BufferedOp(IRDLOperation, ABC):
         for s in self.symbols.data:
             if not (isinstance(s, Expr) and isinstance(s.leaf, SymbolVar)):
                 raise VerifyException(f"{self.name}: expected a symbol, got {s}")
+        if len(set(self.symbols.data)) != len(self.symbols.data):
+            raise VerifyException(f"{self.name}: a symbol is listed twice")
+        if len(self.size_arguments) != len(self.symbols.data):
+            raise VerifyException(
+                f"{self.name}: expected an argument for each of {len(self.symbols.data)} symbols, "
+                f"got {len(self.size_arguments)}"
+            )
         for argument in self.size_arguments:
             if not isinstance(argument.type, IndexType):
                 raise VerifyException(f"a size argument is an index, got {argument.type}")

@@ -70,7 +70,7 @@ from uopc.dialects.loop_access import StoreOp as StoreOp
 from uopc.dialects.loop_access import UpdateOp as UpdateOp
 from uopc.dialects.loop_access import WritingOp as WritingOp
 from uopc.dialects.loop_access import buffer_of as buffer_of
-from uopc.dialects.loop_access import check_kind, check_map
+from uopc.dialects.loop_access import check_combination, check_kind, check_map
 from uopc.dialects.loop_index import ConditionOp as ConditionOp
 from uopc.dialects.loop_index import ExpressionOp as ExpressionOp
 from uopc.dialects.loop_index import GuardOp as GuardOp
@@ -125,6 +125,8 @@ class RangeOp(IRDLOperation):
             raise VerifyException(
                 f"unknown kind '{self.kind.data}': expected one of {', '.join(RANGE_KINDS)}"
             )
+        if self.maximum is not None and self.maximum.value.data < 0:
+            raise VerifyException(f"max is at least 0, got {self.maximum.value.data}")
         end = self.constant_end
         if end is not None and end < 0:
             raise VerifyException(f"a range ends at 0 or later, got {end}")
@@ -206,6 +208,8 @@ class ReduceOp(IRDLOperation):
         types = [v.type for v in self.values]
         if self.kind is not None:
             check_kind(self.kind.data, COMBINE_KINDS)
+            if types:
+                check_combination(self.kind.data, COMBINE_KINDS, types[0])
             count = 2 if self.kind.data == "fma" else 1
             if len(types) != count or len(set(types)) != 1:
                 raise VerifyException(

@@ -12,7 +12,12 @@ from typing import cast
 
 from xdsl.dialects.builtin import AffineMapAttr, IndexType, MemRefType, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineMap,
+)
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -28,13 +33,19 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from uopc.dialects.element_types import element_type
 from uopc.dialects.index_text import parse_expression_list, print_expression_list
 
 COMBINE_KINDS = ("add", "mul", "max", "min", "umax", "umin", "and", "or", "xor", "fma")
 """Integers are signless: max and min compare signed numbers, umax and umin unsigned ones."""
 UPDATE_KINDS = ("set", *COMBINE_KINDS[:-1])
 
+BIT_KINDS = ("and", "or", "xor")
+"""Kinds that floats do not have."""
+
 Operands = list[SSAValue]
+
+_DIVISIONS = (AffineBinaryOpKind.FloorDiv, AffineBinaryOpKind.CeilDiv, AffineBinaryOpKind.Mod)
 
 
 def buffer_of(value: SSAValue) -> MemRefType[Attribute]:
@@ -50,10 +61,29 @@ def check_map(map_: AffineMapAttr, operands: Sequence[SSAValue], results: int | 
         raise VerifyException(
             f"the map {data} needs {data.num_dims} operands and no symbols, got {len(operands)}"
         )
+    pending = list(data.results)
+    while pending:
+        part = pending.pop()
+        if isinstance(part, AffineBinaryOpExpr):
+            divisor = part.rhs
+            known = divisor.value if isinstance(divisor, AffineConstantExpr) else 1
+            if part.kind in _DIVISIONS and known < 1:
+                raise VerifyException(f"expected a positive divisor, got {known}")
+            pending += (part.lhs, divisor)
     if results is not None and len(data.results) != results:
         raise VerifyException(
             f"expected {results} index expressions, one a dimension, got {len(data.results)}"
         )
+
+
+def check_combination(kind: str, kinds: Sequence[str], element: Attribute) -> None:
+    """Verify a kind of reduction or update, and that the element type has it."""
+    check_kind(kind, kinds)
+    row = element_type(element)
+    if row is None:
+        raise VerifyException(f"element type {element} is not supported")
+    if row.is_float and kind in (*BIT_KINDS, "umax", "umin"):
+        raise VerifyException(f"kind {kind} is for integers, got {element}")
 
 
 def check_kind(kind: str, kinds: Sequence[str]) -> None:
@@ -246,7 +276,7 @@ class UpdateOp(WritingOp):
 
     def verify_(self) -> None:
         self.verify_writing()
-        check_kind(self.kind.data, UPDATE_KINDS)
+        check_combination(self.kind.data, UPDATE_KINDS, self.value.type)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" {self.kind.data} ")
