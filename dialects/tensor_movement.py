@@ -158,6 +158,7 @@ class MovementOp(IRDLOperation, ABC):
                 inferred = op.infer()
             except VerifyException as error:
                 parser.raise_error(str(error), position, parser.pos)
+            op.drop_all_references()  # or it would stay a user of the operand
             op = cls.create(
                 operands=[operand],
                 result_types=[inferred],
