@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -38,7 +39,12 @@ Buffer = MemRefType[Attribute]
 
 def buffer_type(element: Attribute, sizes: Sequence[Size]) -> Buffer:
     """The row-major memref type of a shape; symbolic sizes become `?`."""
-    return MemRefType(element, [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes])
+    return _memref(element, tuple(s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes))
+
+
+@lru_cache(maxsize=4096)
+def _memref(element: Attribute, shape: tuple[int, ...]) -> Buffer:
+    return MemRefType(element, shape)  # 100 us of checks
 
 
 def buffer_of(value: SSAValue) -> Buffer:

@@ -88,7 +88,6 @@ class _Planner:
         self.symbols = symbols
         self.points = materialization_points(self.function, fuse)
         self.computed = set(self.points)
-        self.dense: dict[SSAValue, bool] = {}
         self.constants: dict[Attribute, SSAValue] = {}
         self.constant_ops: list[Operation] = []
         self.outputs: dict[SSAValue, ukernel.OutputOp] = {}
@@ -106,6 +105,7 @@ class _Planner:
     def build(self) -> tuple[ukernel.PlanOp, list[ukernel.KernelOp]]:
         """The plan and its kernels, in the order of their first launches."""
         self._make_outputs()
+        in_buffers = self._values_in_buffers()
         steps: list[Operation] = []
         kernels: list[ukernel.KernelOp] = []
         temps = 0
@@ -119,7 +119,7 @@ class _Planner:
                 steps.append(temp)
                 self.buffers[value] = temp.result
             kernel = build_kernel(
-                self.function, value, self._is_buffer, self._name_hint, self.symbols.unique
+                self.function, value, in_buffers, self._name_hint, self.symbols.unique
             )
             kernels.append(kernel.op)
             steps.append(self._launch(value, kernel))
@@ -139,28 +139,28 @@ class _Planner:
                 self.outputs[base] = output
                 self.buffers[base] = output.result
 
-    def _is_buffer(self, value: SSAValue) -> bool:
-        """Whether kernels read the value, rather than compute it.
+    def _values_in_buffers(self) -> set[SSAValue]:
+        """What kernels read from buffers, rather than compute.
 
-        A constant or iota that is a result is computed for the caller, and again by who needs it.
+        An iota that is a result is computed for the caller, and again by each kernel that needs
+        it; a constant is never read from a result's buffer.
         """
-        if isinstance(value.owner, ConstantOp):
-            return self._is_dense(value.owner)
-        if isinstance(value.owner, IotaOp):
-            return value in self.computed and value not in self.outputs
-        return value in self.computed or not isinstance(value.owner, Operation)
-
-    def _is_dense(self, op: ConstantOp) -> bool:
-        found = self.dense.get(op.result)
-        if found is None:
-            found = self.dense[op.result] = splat_form(op) is None
+        found = {*self.function.arguments, *self.points}
+        for op in self.function.ops:
+            kind, value = type(op), op.results[0]
+            if kind is ConstantOp:
+                found.discard(value)
+                if splat_form(cast(ConstantOp, op)) is None:
+                    found.add(value)
+            elif kind is IotaOp and value in self.outputs:
+                found.discard(value)
         return found
 
     def _constant(self, value: SSAValue) -> SSAValue:
         op = cast(ConstantOp, value.owner)
         found = self.constants.get(op.value)
         if found is None:
-            constant = ukernel.ConstantOp(op.value)  # pyright: ignore[reportArgumentType] (dense: see _is_dense)
+            constant = ukernel.ConstantOp(op.value)  # pyright: ignore[reportArgumentType] (dense: see _values_in_buffers)
             constant.location = op.location
             found = self.constants[op.value] = constant.result
             found.name_hint = f"const{len(self.constant_ops)}"

@@ -7,7 +7,7 @@ several kernels were mixed in the function. Costs one clone an op of the body.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -37,6 +37,7 @@ DOC_LIMIT = 12
 """How many ops a kernel's description lists."""
 
 _ELEMENTWISE = frozenset[type[Operation]](ELEMENTWISE_OPS)
+_REDUCTIONS = frozenset[type[Operation]]((ReduceOp, ArgreduceOp))
 _WORDS = {"+": "_plus_", "-": "_minus_", "*": "_times_"}
 
 
@@ -58,16 +59,16 @@ class Kernel:
 def build_kernel(
     function: TensorFunction,
     value: SSAValue,
-    is_buffer: Callable[[SSAValue], bool],
+    in_buffers: Container[SSAValue],
     hint_of: NameHint,
     unique: Callable[[str], str],
 ) -> Kernel:
     """The kernel that computes `value` from buffers and writes it to one.
 
-    `is_buffer` tells which other values are read, `hint_of` their names in the plan's text, and
+    `in_buffers` has the other values that are read, `hint_of` their names in the plan's text, and
     `unique` makes a symbol of a display name.
     """
-    body = _Body(function, value, is_buffer)
+    body = _Body(function, value, in_buffers)
     block = body.block
     sizes = _sizes(value)
     inputs = tuple(body.reads)
@@ -78,7 +79,7 @@ def build_kernel(
     output.name_hint = hint_of(value, written=True)
     for position, symbol in enumerate(symbols):
         block.insert_arg(IndexType(), position).name_hint = symbol.name
-    write = WriteOp(body.values[value], output)
+    write = WriteOp.create(operands=[body.values[value], output])
     write.location = body.ops[-1].location
     block.add_ops([*body.ops, write])
     kernel = KernelOp(
@@ -97,7 +98,7 @@ class _Body:
     """The cloned ops of a body, and the reads that stand before the first use of each buffer."""
 
     def __init__(
-        self, function: TensorFunction, root: SSAValue, is_buffer: Callable[[SSAValue], bool]
+        self, function: TensorFunction, root: SSAValue, in_buffers: Container[SSAValue]
     ) -> None:
         self.block = Block()
         self.values: dict[SSAValue, SSAValue] = {}
@@ -110,7 +111,7 @@ class _Body:
             if value in self.values:
                 continue
             # The root is computed here, though its buffer serves others; a constant is not.
-            if is_buffer(value) and (value is not root or isinstance(value.owner, ConstantOp)):
+            if value in in_buffers and (value is not root or isinstance(value.owner, ConstantOp)):
                 self._read(value)
             elif operands_done:
                 self._clone(cast(Operation, value.owner), unstaged)
@@ -122,7 +123,7 @@ class _Body:
     def _read(self, value: SSAValue) -> None:
         argument = self.block.insert_arg(_buffer(value), len(self.block.args))
         self.reads[value] = argument
-        read = ReadOp(argument, _sizes(value))
+        read = ReadOp.create(operands=[argument], result_types=[value.type])
         if isinstance(value.owner, Operation):
             read.location = value.owner.location
         self._append(read, value)
@@ -186,7 +187,7 @@ def _used_symbols(
 
 def _display_name(ops: Sequence[Operation], sizes: Sequence[Size]) -> str:
     """`r_4_8` with a reduction in the body, `e_4_8` without one; `e_1` for rank 0."""
-    letter = "r" if any(isinstance(op, ReduceOp | ArgreduceOp) for op in ops) else "e"
+    letter = "r" if any(type(op) in _REDUCTIONS for op in ops) else "e"
     name = "_".join([letter, *(map(size_name, sizes) if sizes else ("1",))])
     return name if len(name) <= NAME_LIMIT else f"{name[: NAME_LIMIT - 4]}_etc"
 
@@ -209,8 +210,8 @@ def _describe(kernel: KernelOp, ops: Sequence[Operation], buffers: Sequence[SSAV
     for op in ops:
         if type(op) in _ELEMENTWISE:
             flops += element_count_upper(_sizes(op.results[0]))
-        elif isinstance(op, ReduceOp | ArgreduceOp):
-            flops += element_count_upper(_sizes(op.operand))
+        elif type(op) in _REDUCTIONS:
+            flops += element_count_upper(_sizes(op.operands[0]))
     moved = 0
     for buffer in buffers:
         row = element_type(cast("TensorType[Attribute]", buffer.type).element_type)
