@@ -113,7 +113,7 @@ _CONTRACT = """\
 #endif"""
 
 _VECTOR_PRAGMA = """\
-#pragma GCC diagnostic ignored "-Wpsabi" /* vectors cross only functions of this file */"""
+#pragma GCC diagnostic ignored "-Wpsabi" /* vectors cross no call: what takes them is inlined */"""
 
 _RESTRICT = """\
 #ifdef __cplusplus
@@ -129,7 +129,7 @@ def _file(
     text = "".join(bodies) + "".join(prelude.helper_texts())
     if re.search(r"\b(float|double)\b", text):
         sections.append(_CONTRACT)
-    if prelude.uses_vectors:
+    if prelude.type_lines():
         sections.append(_VECTOR_PRAGMA)
     if any(p.is_restrict for s in functions for p in s.parameters):
         sections.append(_RESTRICT)

@@ -53,7 +53,7 @@ _ADDRESSING: frozenset[type[Operation]] = frozenset(
         *(memref.LoadOp, memref.StoreOp, vector.LoadOp, vector.StoreOp),
         *(vector.MaskedLoadOp, vector.MaskedStoreOp, memref.ViewOp, memref.SubviewOp),
         *(memref.ReinterpretCastOp, memref.AllocOp, memref.AllocaOp, memref.DimOp),
-        *(scf.ForOp, scf.ParallelOp),
+        *(scf.ForOp, scf.ParallelOp, vector.CreateMaskOp),
     }
 )
 """Ops whose index operands are places in memory, sizes or loop bounds."""

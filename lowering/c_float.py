@@ -197,8 +197,9 @@ def to_float(signed: bool) -> Any:
         inner = a.at(UNARY)
         if not signed and not t.is_bool and a.low < 0:
             inner = f"({t.unsigned}){inner}"
-        minus = "-" if signed and t.is_bool else ""
-        return narrow(p, combine(f"{minus}({via.ctype}){inner}", UNARY, via, (a,)), r)
+        if signed and t.is_bool:
+            inner = f"-{inner}"
+        return narrow(p, combine(f"({via.ctype}){inner}", UNARY, via, (a,)), r)
 
     return rule
 

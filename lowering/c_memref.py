@@ -36,7 +36,7 @@ from uopc.lowering.c_types import (
     Lanes,
     Scalar,
 )
-from uopc.lowering.c_vector import as_mask, converted, lanes_of, vector_expr
+from uopc.lowering.c_vector import INLINE, as_mask, converted, lanes_of, vector_expr
 
 Size = int | Expr | None
 """A size, stride or offset: a number, an expression, or unknown."""
@@ -291,7 +291,7 @@ def _partial_load(p: FunctionPrinter, lanes: Lanes) -> str:
     return p.prelude.need(
         name,
         lambda _: (
-            f"""static inline {t} {name}(const {_memory_type(lanes)} *p)
+            f"""{INLINE} {t} {name}(const {_memory_type(lanes)} *p)
 {{
     {t} r = {{0}};
     for (int lane = 0; lane < {lanes.count}; lane++)
@@ -320,7 +320,7 @@ def vector_store(p: FunctionPrinter, op: vector.StoreOp) -> None:
     p.prelude.need(
         name,
         lambda _: (
-            f"""static inline void {name}({_memory_type(lanes)} *p, {t} v)
+            f"""{INLINE} void {name}({_memory_type(lanes)} *p, {t} v)
 {{
     for (int lane = 0; lane < {lanes.count}; lane++)
         p[lane] = {stored};
@@ -350,7 +350,7 @@ def masked_load(p: FunctionPrinter, op: vector.MaskedLoadOp) -> None:
     p.prelude.need(
         name,
         lambda _: (
-            f"static inline {t} {name}(const {_memory_type(lanes)} *p, {m} mask, {t} other)\n"
+            f"{INLINE} {t} {name}(const {_memory_type(lanes)} *p, {m} mask, {t} other)\n"
             f"{{\n{loop}\n}}"
         ),
     )
@@ -377,7 +377,7 @@ def masked_store(p: FunctionPrinter, op: vector.MaskedStoreOp) -> None:
     p.prelude.need(
         name,
         lambda _: (
-            f"""static inline void {name}({_memory_type(lanes)} *p, {m} mask, {t} v)
+            f"""{INLINE} void {name}({_memory_type(lanes)} *p, {m} mask, {t} v)
 {{
     for (int lane = 0; lane < {lanes.width}; lane++)
         if (mask[lane])

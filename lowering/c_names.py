@@ -69,7 +69,7 @@ _FAMILIES = re.compile(
     r"|(b?f|i|u)\d+x\d+|[a-z0-9_]+_(b?f|i|u)\d+x\d+(_[a-z0-9_]+)?"
     r"|(abs|alloc|bits|ceildiv|ceildivu|clz|ctz|div|divu|extend|floordiv|fma|from_bits|max|maxnum"
     r"|maxu|min|minnum|minu|mulhi|mulhiu|popcount|pow|powi|rem|remu|round|rsqrt|shl|shr|shru|step"
-    r"|to)_(b?f|i|u)\d+(_[a-z0-9_]+)?|(b?f|i|u)\d+_(to|from)_\w+"
+    r"|to)_(b?f|i|u)\d+|(b?f|i|u)\d+_(to|from)_\w+"
 )
 
 _LIBRARY_WORDS = frozenset(_LIBRARY.split())

@@ -36,10 +36,6 @@ class Prelude:
         """Make sure that the standard header `name` (`math.h`) is included."""
         self.headers.add(name)
 
-    @property
-    def uses_vectors(self) -> bool:
-        return bool(self._typedefs)
-
     def names(self) -> list[str]:
         """The helpers and types defined."""
         return [*self._typedefs, *self._texts]

@@ -36,6 +36,10 @@ from uopc.lowering.c_types import (
 )
 
 
+INLINE = "static inline __attribute__((always_inline))"
+"""How helpers on vectors are declared: no vector then crosses a call, on which compilers differ."""
+
+
 def vector_expr(p: FunctionPrinter, text: str, level: int, lanes: Lanes, *operands: Expr) -> Expr:
     """A vector expression made of others."""
     p.lanes_name(lanes)
@@ -227,7 +231,7 @@ def select_helper(p: FunctionPrinter, lanes: Lanes) -> str:
     return p.prelude.need(
         name,
         lambda _: (
-            f"""static inline {t} {name}({m} mask, {t} a, {t} b)
+            f"""{INLINE} {t} {name}({m} mask, {t} a, {t} b)
 {{
     return ({t})((mask & ({m})a) | (~mask & ({m})b));
 }}"""
@@ -246,7 +250,7 @@ def _vector_extreme(p: FunctionPrinter, lanes: Lanes, kind: str) -> str:
     return p.prelude.need(
         name,
         lambda _: (
-            f"""static inline {t} {name}({t} a, {t} b)
+            f"""{INLINE} {t} {name}({t} a, {t} b)
 {{
     {t} x = {select}(({m})(a {sign} b), a, b), y = {select}(({m})(b {sign} a), b, a);
     {m} ordered = ({m})(a == a) & ({m})(b == b);
@@ -294,7 +298,7 @@ def fma_helper(p: FunctionPrinter, lanes: Lanes) -> str:
     else:
         body = loop
     return p.prelude.need(
-        name, lambda _: f"static inline {t} {name}({t} a, {t} b, {t} c)\n{{\n{body}\n}}"
+        name, lambda _: f"{INLINE} {t} {name}({t} a, {t} b, {t} c)\n{{\n{body}\n}}"
     )
 
 
@@ -313,14 +317,19 @@ def _lane_by_lane(
     r = I1 if result.is_mask else result.element
     body = rule(p, op, scalars[0].type, r, *scalars)
     value = f"-{body.at(UNARY)}" if result.is_mask else body.text
+    unread = "".join(
+        f"    (void){name};\n"
+        for name in "abc"[: len(operands)]
+        if f"{name}[lane]" not in body.text  # a comparison that is always true, for one
+    )
     t = p.lanes_name(result)
     name = _helper_name(op, operands, result)
     p.prelude.need(
         name,
         lambda _: (
-            f"""static inline {t} {name}({", ".join(parameters)})
+            f"""{INLINE} {t} {name}({", ".join(parameters)})
 {{
-    {t} r = {{0}};
+{unread}    {t} r = {{0}};
     for (int lane = 0; lane < {result.width}; lane++)
         r[lane] = {_stored(value, result)};
     return r;
@@ -382,7 +391,7 @@ def splat(p: FunctionPrinter, scalar: Expr, lanes: Lanes) -> Expr:
         )
     else:
         body = f"    {t} r = {{{values}}};\n    return r;"
-    p.prelude.need(name, lambda _: f"static inline {t} {name}({element} x)\n{{\n{body}\n}}")
+    p.prelude.need(name, lambda _: f"{INLINE} {t} {name}({element} x)\n{{\n{body}\n}}")
     text = f"-{scalar.at(UNARY)}" if lanes.is_mask else scalar.text
     return vector_expr(p, f"{name}({text})", PRIMARY, lanes, scalar)
 
@@ -554,18 +563,17 @@ def create_mask(p: FunctionPrinter, op: vector.CreateMaskOp) -> None:
         )
         tests.append(f"{place} < n{axis}")
     parameters = ", ".join(f"int64_t n{i}" for i in range(len(shape))) or "void"
-    p.prelude.need(
-        name,
-        lambda _: (
-            f"""static inline {t} {name}({parameters})
-{{
-    {t} mask = {{0}};
+    c = lanes.element.ctype
+    loop = f"""    {t} mask = {{0}};
     for (int lane = 0; lane < {lanes.count}; lane++)
-        mask[lane] = ({lanes.element.ctype})-({" && ".join(tests) or "1"});
-    return mask;
-}}"""
-        ),
-    )
+        mask[lane] = ({c})-({" && ".join(tests) or "1"});
+    return mask;"""
+    if len(shape) == 1 and lanes.width <= 64:
+        numbers = ", ".join(map(str, range(lanes.width)))
+        loop = f"""    {c} n = ({c})(n0 < 0 ? 0 : n0 < {lanes.count} ? n0 : {lanes.count});
+    {t} lane = {{{numbers}}}, end = {{{", ".join(["n"] * lanes.width)}}};
+    return ({t})(lane < end);"""
+    p.prelude.need(name, lambda _: f"{INLINE} {t} {name}({parameters})\n{{\n{loop}\n}}")
     text = f"{name}({', '.join(e.text for e in sizes)})"
     p.define(op.mask_vector, vector_expr(p, text, PRIMARY, lanes, *sizes))
 
@@ -630,7 +638,7 @@ def reduction(p: FunctionPrinter, op: vector.ReductionOp) -> None:
     p.prelude.need(
         f"{name}_from_{start}",
         lambda _: (
-            f"""static inline {c} {name}_from_{start}({c} r, {p.lanes_name(lanes)} v)
+            f"""{INLINE} {c} {name}_from_{start}({c} r, {p.lanes_name(lanes)} v)
 {{
     for (int lane = {start}; lane < {lanes.count}; lane++)
         r = {step.text};

@@ -187,6 +187,27 @@ def pairs(bits: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     )
 
 
+Check = Callable[[str, list[Any], list[list[int]], list[int]], None]
+
+
+def checker(library: Any) -> Check:
+    """Call a function on arrays and compare its outputs, wrapped to their widths."""
+
+    def check(name: str, inputs: list[Any], expected: list[list[int]], bits: list[int]) -> None:
+        outputs = [np.zeros(len(want), NUMPY[k]) for want, k in zip(expected, bits, strict=True)]
+        library(name, len(expected[0]), *inputs, *outputs)
+        for got, want, k in zip(outputs, expected, bits, strict=True):
+            wanted = np.array([wrap(v, k) if k > 1 else v & 1 for v in want], NUMPY[k])
+            wrong = np.flatnonzero(got != wanted)[:5]
+            assert not wrong.size, (name, [(x[wrong], got[wrong], wanted[wrong]) for x in inputs])
+
+    return check
+
+
+def short(cls: type[Any]) -> str:
+    return cls.name.split(".")[1]
+
+
 @pytest.mark.parametrize(
     ("compiler", "flags"),
     [
@@ -196,62 +217,108 @@ def pairs(bits: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     ],
 )
 def test_every_op_at_edge_values(build: Any, compiler: str, flags: list[str]) -> None:
-    library = build(emit_c(make_module()).text, compiler, *flags)
+    check = checker(build(emit_c(make_module()).text, compiler, *flags))
     for name, bits in WIDTHS.items():
         a, b = pairs(bits)
-        ints = [
-            (-int(x), -int(y)) if bits == 1 else (int(x), int(y)) for x, y in zip(a, b, strict=True)
-        ]
-
-        def check(
-            function: str, inputs: list[Any], expected: list[list[int]], kinds: list[int]
-        ) -> None:
-            outputs = [np.zeros(len(inputs[0]), NUMPY[k]) for k in kinds]
-            library(function, len(inputs[0]), *inputs, *outputs)
-            for got, want, k in zip(outputs, expected, kinds, strict=True):
-                wanted = np.array([wrap(v, k) if k > 1 else v & 1 for v in want], NUMPY[k])
-                assert np.array_equal(got, wanted), (
-                    function,
-                    [
-                        (*pair, int(g), int(w))
-                        for pair, g, w in zip(ints, got, wanted, strict=False)
-                        if g != w
-                    ][:5],
-                )
-
+        sign = -1 if bits == 1 else 1
+        ints = [(sign * int(x), sign * int(y)) for x, y in zip(a, b, strict=True)]
         for cls, reference in BINARY.items():
-            check(
-                f"{cls.name.split('.')[1]}_of_{name}",
-                [a, b],
-                [[reference(x, y, bits) for x, y in ints]],
-                [bits],
-            )
+            want = [reference(x, y, bits) for x, y in ints]
+            check(f"{short(cls)}_of_{name}", [a, b], [want], [bits])
         for k, reference in enumerate(COMPARE):
-            check(f"cmp{k}_of_{name}", [a, b], [[reference(x, y, bits) for x, y in ints]], [1])
-        single = np.array([abs(v) if bits == 1 else v for v in edges(bits)], NUMPY[bits])
+            want = [reference(x, y, bits) for x, y in ints]
+            check(f"cmp{k}_of_{name}", [a, b], [want], [1])
+        single = np.array([sign * v for v in edges(bits)], NUMPY[bits])
         for cls, one in UNARY.items():
-            check(
-                f"{cls.name.split('.')[1]}_of_{name}",
-                [single],
-                [[one(x, bits) for x in edges(bits)]],
-                [bits],
-            )
-        check(
-            f"mulsi_extended_of_{name}",
-            [a, b],
-            [[x * y for x, y in ints], [x * y >> bits for x, y in ints]],
-            [bits, bits],
-        )
-        check(
-            f"mului_extended_of_{name}",
-            [a, b],
-            [[x * y for x, y in ints], [U(x, bits) * U(y, bits) >> bits for x, y in ints]],
-            [bits, bits],
-        )
+            want = [one(x, bits) for x in edges(bits)]
+            check(f"{short(cls)}_of_{name}", [single], [want], [bits])
+        low = [x * y for x, y in ints]
+        high = [x * y >> bits for x, y in ints]
+        check(f"mulsi_extended_of_{name}", [a, b], [low, high], [bits, bits])
+        high = [U(x, bits) * U(y, bits) >> bits for x, y in ints]
+        check(f"mului_extended_of_{name}", [a, b], [low, high], [bits, bits])
         if name != "index":
-            check(
-                f"addui_extended_of_{name}",
-                [a, b],
-                [[x + y for x, y in ints], [U(x, bits) + U(y, bits) >> bits for x, y in ints]],
-                [bits, 1],
+            total = [x + y for x, y in ints]
+            carry = [U(x, bits) + U(y, bits) >> bits for x, y in ints]
+            check(f"addui_extended_of_{name}", [a, b], [total, carry], [bits, 1])
+
+
+def constants(bits: int) -> list[int]:
+    if bits == 1:
+        return [0, -1]
+    return [0, 1, -1, -3, bits, (1 << (bits - 1)) - 1, -(1 << (bits - 1))]
+
+
+def constant(block: Block, value: int, t: Any) -> SSAValue:
+    return added(block, arith.ConstantOp(IntegerAttr(value, t)))
+
+
+def with_constants(name: str, t: Any, bits: int, make: Any, result: Any) -> list[func.FuncOp]:
+    """x op c and c op x for each constant, and c op d for each pair of constants."""
+    values = constants(bits)
+
+    def one_known(block: Block, v: list[SSAValue]) -> list[SSAValue]:
+        known = [constant(block, c, t) for c in values]
+        return [added(block, make(*pair)) for c in known for pair in ((v[0], c), (c, v[0]))]
+
+    outputs = [result] * (2 * len(values))
+    both = func.FuncOp(f"{name}_both", ([INDEX, MemRefType(result, [DYNAMIC_INDEX])], []))
+    body = both.body.block
+    known = [constant(body, c, t) for c in values]
+    for k, pair in enumerate(itertools.product(known, repeat=2)):
+        place = constant(body, k, INDEX)
+        body.add_op(memref.StoreOp.get(added(body, make(*pair)), body.args[1], [place]))
+    body.add_op(func.ReturnOp())
+    return [loop_function(f"{name}_one", [t], outputs, one_known), both]
+
+
+@pytest.mark.parametrize(
+    ("compiler", "flags", "names"),
+    [
+        ("gcc", ["-O2"], ["i1", "i8", "i32"]),
+        (
+            "g++",
+            ["-O0", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"],
+            ["i16", "i32", "i64"],
+        ),
+        ("clang", ["-O0"], ["index", "i8", "i1"]),
+    ],
+)
+def test_folded_equals_executed(
+    build: Any, compiler: str, flags: list[str], names: list[str]
+) -> None:
+    """An operand the emitter sees as a constant changes the text, not the value."""
+    ops: list[tuple[str, Any, Reference, bool]] = [
+        (short(cls), lambda a, b, cls=cls: binary_op(cls, a, b), reference, False)
+        for cls, reference in BINARY.items()
+    ]
+    ops += [
+        (f"cmp{k}", lambda a, b, k=k: arith.CmpiOp(a, b, k), reference, True)
+        for k, reference in enumerate(COMPARE)
+    ]
+    module = ModuleOp(
+        [
+            function
+            for name in names
+            for op, make, _, is_bool in ops
+            for function in with_constants(
+                f"{op}_of_{name}", type_of(name), WIDTHS[name], make,
+                i1 if is_bool else type_of(name),
             )
+        ]
+    )  # fmt: skip
+    check = checker(build(emit_c(module).text, compiler, *flags))
+    for name in names:
+        bits = WIDTHS[name]
+        values, xs = constants(bits), edges(bits)
+        single = np.array([-v if bits == 1 else v for v in xs], NUMPY[bits])
+        for op, _, reference, is_bool in ops:
+            width = 1 if is_bool else bits
+            expected = [
+                [reference(*pair, bits) for pair in pairs]
+                for c in values
+                for pairs in ([(x, c) for x in xs], [(c, x) for x in xs])
+            ]
+            check(f"{op}_of_{name}_one", [single], expected, [width] * len(expected))
+            want = [reference(a, b, bits) for a, b in itertools.product(values, repeat=2)]
+            check(f"{op}_of_{name}_both", [], [want], [width])
