@@ -185,7 +185,8 @@ def _hex(value: Dense) -> str:
 
 
 def _is_finite(stored: Array, row: ElementType) -> bool:
-    return not row.is_float or bool(np.isfinite(stored.astype(np.float64)).all())
+    with np.errstate(invalid="ignore"):  # a signalling NaN warns when it is converted
+        return not row.is_float or bool(np.isfinite(stored.astype(np.float64)).all())
 
 
 def _list_text(array: Array, row: ElementType) -> str:

@@ -74,7 +74,7 @@ class SizesAttr(Data[tuple[Size, ...]]):
                 continue
             for leaf in value.leaves:
                 if not isinstance(leaf, SymbolVar):
-                    raise VerifyException(f"size {value}: expected symbols only, got {leaf}")
+                    raise VerifyException(f"size {value}: expected symbols only, got {leaf.name}")
                 if not _NAME.fullmatch(leaf.name) or leaf.name in RESERVED_NAMES:
                     raise VerifyException(f"a size cannot have the name {leaf.name!r}")
                 if names.setdefault(leaf.name, leaf) is not leaf:
