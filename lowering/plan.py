@@ -89,6 +89,23 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class LaunchConfig:
+    """How a CUDA kernel is launched: extents x, y, z, over the plan's symbols.
+
+    A kernel whose grid has an extent of zero is not launched.
+    """
+
+    grid: tuple[Size, Size, Size]
+    """Blocks."""
+    block: tuple[Size, Size, Size]
+    """Threads of a block."""
+    shared_bytes: Size = 0
+    """Dynamic shared memory of a block."""
+    static_shared_bytes: int = 0
+    """What the kernel's own `__shared__` arrays take."""
+
+
+@dataclass(frozen=True)
 class Program:
     """Emitted source with the plans it implements."""
 
@@ -98,3 +115,5 @@ class Program:
     plans: tuple[Plan, ...]
     names: dict[str, str] = field(default_factory=dict[str, str])
     """IR symbol to the identifier it has in the source."""
+    launches: dict[str, LaunchConfig] = field(default_factory=dict[str, LaunchConfig])
+    """For CUDA: kernel symbol to how it is launched."""

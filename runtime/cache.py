@@ -1,8 +1,9 @@
 """A folder of checked files by content hash, shared by any number of processes.
 
     KEY.so       a shared object, then a trailer of 48 bytes
+    KEY.cubin    kernels for a GPU, then a trailer
     KEY.json     what is known of a compiler, then a trailer
-    failed-*.c   sources that a compiler refused, for the report
+    failed-*.c   sources that a compiler refused, for the report; failed-*.cu too
     build-*/     where a compiler is at work; KEY.lock: held while one works for KEY
 
 The trailer is `UOPC` with the format version, the payload's length and the SHA-256 of key and
@@ -105,9 +106,11 @@ class Cache:
         self._publishes += 1
         return path
 
-    def keep_failed(self, key: str, source: str) -> Path:
+    def keep_failed(self, key: str, source: str, suffix: str = ".c") -> Path:
         """Keep a source that did not compile; returns its path."""
-        return self._publish(f"failed-{key[:16]}.c", source.encode("utf-8", "backslashreplace"))
+        return self._publish(
+            f"failed-{key[:16]}{suffix}", source.encode("utf-8", "backslashreplace")
+        )
 
     @contextlib.contextmanager
     def building(self, key: str) -> Generator[Path]:
@@ -364,9 +367,11 @@ def _children(folder: Path) -> list[Path]:
 
 
 def _is_entry(path: Path) -> bool:
-    if path.name.startswith("failed-") and path.suffix == ".c":
+    if path.name.startswith("failed-") and path.suffix in (".c", ".cu"):
         return True
-    return path.suffix in (".so", ".json") and len(path.stem) == 64 and path.stem.isalnum()
+    return (
+        path.suffix in (".so", ".cubin", ".json") and len(path.stem) == 64 and path.stem.isalnum()
+    )
 
 
 def _remove(path: Path) -> None:

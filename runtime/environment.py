@@ -14,6 +14,7 @@ from pathlib import Path
 from uopc.dialects.errors import UopcError
 
 MAX_DEBUG_LEVEL = 4
+CUDA_CHOICES = ("auto", "driver", "emulator")
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ THREADS = Variable(
 )
 CUDA = Variable(
     "UOPC_CUDA",
-    "found through CUDA_HOME, PATH and the usual folders",
-    "the folder of the CUDA toolkit",
+    "auto",
+    "where CUDA programs run: driver, a GPU; emulator, none needed; auto, a GPU if there is one",
 )
 
 VARIABLES: tuple[Variable, ...] = (CC, CACHE, DEBUG, THREADS, CUDA)
@@ -93,10 +94,22 @@ def available_processors() -> int:
     return os.cpu_count() or 1
 
 
-def cuda_directory() -> Path | None:
-    """What UOPC_CUDA names, or None."""
-    chosen = os.environ.get(CUDA.name, "")
-    return Path(chosen).absolute() if chosen else None
+def cuda_choice() -> str:
+    """UOPC_CUDA: `auto`, `driver` or `emulator`. Raises `bad-environment` for anything else."""
+    chosen = os.environ.get(CUDA.name, "").strip() or CUDA_CHOICES[0]
+    if chosen in CUDA_CHOICES:
+        return chosen
+    raise UopcError(
+        "bad-environment",
+        f"{CUDA.name} is {chosen[:40]!r}; expected {', '.join(CUDA_CHOICES)}",
+        hint=f"{CUDA.name} means: {CUDA.meaning}",
+    )
+
+
+def cuda_toolkit_folders() -> list[Path]:
+    """Where a CUDA toolkit may lie: CUDA_HOME, CUDA_PATH, then the usual folder."""
+    named = [os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")]
+    return [Path(folder) for folder in [*named, "/usr/local/cuda"] if folder]
 
 
 def _integer(variable: Variable, lower: int, upper: int, default: int) -> int:

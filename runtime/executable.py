@@ -82,7 +82,7 @@ class Executable:
         self._options = options
         self._debug_program = debug_program
         self._stepper: KernelStepper | None = None
-        self._aliases = _alias_sources(plan)
+        self._aliases = alias_sources(plan)
         self._binder = ShapeBinder(plan)
         self._signature = Signature(plan, self._binder.free)
         self._workspaces = Workspaces(plan.workspace_bytes) if plan.workspace_bytes > 0 else None
@@ -139,7 +139,7 @@ class Executable:
         for position, shape, dtype, size in binding.written:
             target = outputs[position]
             others = [*arrays, *outputs[:position], *outputs[position + 1 :]]
-            if not _writable_in_place(target, others):
+            if not writable_in_place(target, others):
                 target, _ = fresh_output(shape, dtype, size)
             direct[position] = target
             pointers.append(address(target))
@@ -261,7 +261,7 @@ def chosen_plan(program: Program, plan_name: str | None) -> Plan:
     )
 
 
-def _alias_sources(plan: Plan) -> list[tuple[int, str, int]]:
+def alias_sources(plan: Plan) -> list[tuple[int, str, int]]:
     """For each output that is another buffer: its position, the other's kind and position.
 
     Outputs that are inputs come first, so that no alias of an alias is read before it is set.
@@ -287,7 +287,8 @@ def _alias_sources(plan: Plan) -> list[tuple[int, str, int]]:
     return found
 
 
-def _writable_in_place(target: Array, others: Sequence[Array]) -> bool:
+def writable_in_place(target: Array, others: Sequence[Array]) -> bool:
+    """Whether results may go straight into `target`: it is contiguous and no other's memory."""
     if target.flags.num & C_CONTIGUOUS_AND_ALIGNED != C_CONTIGUOUS_AND_ALIGNED:
         return False
     return not any(np.may_share_memory(target, other) for other in others)

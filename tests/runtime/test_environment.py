@@ -64,7 +64,11 @@ def test_cache_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     assert environment.cache_directory() == tmp_path / "kept"
 
 
-def test_cuda_directory(monkeypatch: pytest.MonkeyPatch):
-    assert environment.cuda_directory() is None
+def test_cuda_choice(monkeypatch: pytest.MonkeyPatch):
+    assert environment.cuda_choice() == "auto"
+    monkeypatch.setenv("UOPC_CUDA", " emulator ")
+    assert environment.cuda_choice() == "emulator"
     monkeypatch.setenv("UOPC_CUDA", "/opt/cuda")
-    assert environment.cuda_directory() == Path("/opt/cuda")
+    with pytest.raises(UopcError) as caught:
+        environment.cuda_choice()
+    assert caught.value.message == "UOPC_CUDA is '/opt/cuda'; expected auto, driver, emulator"
