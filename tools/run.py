@@ -293,7 +293,8 @@ def _check(
         bits = np.asarray(value).dtype
         step = _rounding_step(bits)
         tolerance = 0.0 if step == 0 else max(1e-5, 64 * step)
-        close = np.isclose(wide, truth, rtol=tolerance, atol=tolerance, equal_nan=True)
+        scale = float(np.max(np.abs(truth), initial=0.0, where=np.isfinite(truth)))
+        close = np.isclose(wide, truth, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
         with np.errstate(invalid="ignore"):
             difference = np.abs(wide - truth)
         worst = float(np.nanmax(difference, initial=0.0)) if wide.size else 0.0

@@ -1,0 +1,42 @@
+# make demo   install into .venv, compile and run an example
+# make test   lint, types, pytest, lit
+# Everything else is for people who work on uopc: see docs/contributing.md.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+FOLDERS := dialects passes lowering runtime frontend interpreters tools benchmarks tests
+
+.PHONY: demo test lint types pytest lit format clean bench
+
+demo: $(INSTALLED)
+	$(BIN)/uopc-run examples/softmax.mlir --show all --check --quiet
+
+test: lint types pytest lit
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(INSTALLED)
+	$(BIN)/basedpyright
+
+pytest: $(INSTALLED)
+	$(BIN)/python -m pytest -n auto
+
+lit: $(INSTALLED)
+	$(BIN)/lit -q --order=lexical tests/filecheck
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(INSTALLED): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "uopc needs Python 3.11 or later")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info
