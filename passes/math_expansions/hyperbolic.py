@@ -10,7 +10,7 @@ from uopc.passes.math_expansions.exponentials import (
     power_of_two,
     split_natural,
 )
-from uopc.passes.math_expansions.logarithms import INFINITY, NAN, log1p_of, log_of, reduce_sum
+from uopc.passes.math_expansions.logarithms import INFINITY, NAN, log_of, reduce_sum
 
 
 def tanh(e: Emitter, x: Float) -> Float:
@@ -70,20 +70,33 @@ def asinh(e: Emitter, x: Float) -> Float:
 def acosh(e: Emitter, x: Float) -> Float:
     """Inverse hyperbolic cosine, error below 2 ulp.
 
-    log1p(t + sqrt(t^2 + 2 t)) with t = x - 1; log x + log 2 where x^2 swallows the 1.
+    log1p(t + sqrt(t^2 + 2 t)) with t = x - 1; log x + log 2 where x^2 swallows the 1. What the sum
+    y in there loses in rounding is put back where it weighs, for y < 1: it times 1/(1 + y) or so.
     """
     huge = x >= 2.0**e.format.precision
     t = x - 1.0
-    s = reduce_sum(e, e.where(huge, x, t + e.fma(t, t, t + t).sqrt()))
-    result = log_of(e, s.k + e.where_int(huge, 1, 0), s.f)
+    root = e.fma(t, t, t + t).sqrt()
+    y = root + t
+    lost = (t - (y - root)) * (1.0 - y)
+    s = reduce_sum(e, e.where(huge, x, y))
+    result = log_of(e, s.k + e.where_int(huge, 1, 0), s.f, e.where(y < 1.0, lost, 0.0))
     result = e.where(x < INFINITY, result, x)
     return e.where(x < 1.0, NAN, result)
 
 
 def atanh(e: Emitter, x: Float) -> Float:
-    """Inverse hyperbolic tangent, error below 2 ulp: log1p(2 a / (1 - a)) / 2."""
+    """Inverse hyperbolic tangent, error below 2 ulp.
+
+    log1p(2 a / (1 - a)) / 2. What the quotient q lacks, (2 a - q (1 - a)) / (1 - a), changes the
+    logarithm by that numerator times 1 / (1 + a), for which 1 - a / 2 is near enough.
+    """
     a = abs(x)
-    result = 0.5 * log1p_of(e, (a + a) / (1.0 - a))
+    d = 1.0 - a
+    d_low = (1.0 - d) - a
+    q = (a + a) / d
+    remainder = e.fma(-q, d_low, e.fma(-q, d, a + a))
+    s = reduce_sum(e, q)
+    result = 0.5 * log_of(e, s.k, s.f, remainder * e.fma(a, -0.5, 1.0))
     result = e.where(a < 1.0, result, a)
     result = e.where(a.equals(1.0), INFINITY, result)
     return e.where(a > 1.0, NAN, result).with_sign_bits(x.sign_bits())

@@ -54,11 +54,12 @@ def finish(e: Emitter, x: Float, result: Float) -> Float:
     return e.where(x < 0.0, NAN, result)
 
 
-def log_of(e: Emitter, k: Int, f: Float) -> Float:
-    """log(2^k (1 + f))."""
+def log_of(e: Emitter, k: Int, f: Float, small: Float | None = None) -> Float:
+    """log(2^k (1 + f)), plus a `small` correction that is added where it is not rounded away."""
     high, low = LN2[e.format.name]
     n = k.to_float()
-    return e.fma(n, high, f + e.fma(n, low, tail(e, f)))
+    rest = e.fma(n, low, tail(e, f))
+    return e.fma(n, high, f + (rest if small is None else rest + small))
 
 
 def log(e: Emitter, x: Float) -> Float:

@@ -18,6 +18,11 @@ def test_f32_is_within_two_ulp_on_four_million_encodings(compiled, samples, name
     step = 1021
     error, at = compiled.sweep(name, 77, step, 2**32 // step)
     assert error <= 2.0, f"{error} ulp at {at!r}"
+    # From 1/16 to 8 more densely: most formulas change over there.
+    step = 53
+    for sign in (0, 2**31):
+        error, at = compiled.sweep(name, sign + (123 << 23), step, (7 << 23) // step)
+        assert error <= 2.0, f"{error} ulp at {at!r}"
     error, at = compiled.worst(name, samples(np.float32, 20_000, 5))
     assert error <= 2.0, f"{error} ulp at {at[0]!r}"
 
