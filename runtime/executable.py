@@ -47,55 +47,48 @@ from uopc.runtime.stepper import KernelStepper
 _BYTE = np.dtype(np.uint8)
 
 
-class Executable:
-    """One plan of a program, compiled and loaded."""
+class PlanExecutable:
+    """What every call of a plan does, on whatever it runs: arguments in, results out."""
 
-    def __init__(
-        self,
-        program: Program,
-        plan_name: str | None = None,
-        *,
-        options: CompileOptions | None = None,
-        debug: int | None = None,
-        debug_program: Callable[[], Program] | None = None,
-    ) -> None:
-        """Compile `program` unless the cache has it, and load it.
+    def __init__(self, program: Program, plan_name: str | None, debug: int | None) -> None:
+        """`debug` is the level of runtime/debug.py; None asks UOPC_DEBUG, once, here.
 
-        `plan_name` may be left out where the program has one plan. `debug` is the level of
-        runtime/debug.py; None asks UOPC_DEBUG, once, here. `debug_program` makes the same program
-        with kernels that can be called from outside; levels 2 and above need it.
-
-        Raises `unknown-plan`, `wrong-language` and what `load_library` raises.
+        Raises `unknown-plan`.
         """
-        start = time.perf_counter()
-        if program.language != "c":
-            raise UopcError(
-                "wrong-language",
-                f"the program is in {program.language}; this runtime takes c",
-            )
         self.program = program
         self.plan: Plan = chosen_plan(program, plan_name)
         self.source: str = program.source
         self.debug: int = environment.debug_level() if debug is None else debug
-        self.library: Library = load_library(program.source, options)
-        plan = self.plan
-        self._options = options
-        self._debug_program = debug_program
-        self._stepper: KernelStepper | None = None
-        self._aliases = alias_sources(plan)
-        self._binder = ShapeBinder(plan)
-        self._signature = Signature(plan, self._binder.free)
-        self._workspaces = Workspaces(plan.workspace_bytes) if plan.workspace_bytes > 0 else None
-        written = sum(not buffer.alias for buffer in plan.outputs)
-        pointers = len(plan.inputs) + written + (self._workspaces is not None)
-        entry = program.names.get(plan.name, plan.name)
-        self._entry = self.library.function(entry, len(plan.symbols), pointers)
-        self._single = len(plan.outputs) == 1
-        self.schedule_seconds: float = time.perf_counter() - start
+        self._aliases = alias_sources(self.plan)
+        self._binder = ShapeBinder(self.plan)
+        self._signature = Signature(self.plan, self._binder.free)
+        self._single = len(self.plan.outputs) == 1
+        self.schedule_seconds: float = 0.0
         """Work that preceded the next run, told in its debug line and then forgotten."""
 
+    def _launch(self, binding: Binding, pointers: list[int | None], start: float) -> None:
+        """Run all kernels. `pointers`: of the inputs, then of the outputs that are no alias."""
+        raise NotImplementedError
+
+    def _constant(self, index: int, shape: Shape) -> Array:
+        """A constant of the plan, for outputs that are one."""
+        raise NotImplementedError
+
+    def _say_run(
+        self, lines: list[str], kernels: list[debug_output.KernelTime], start: float, began: float
+    ) -> None:
+        """Print `lines`, a line a kernel and the line of a run that ends now."""
+        ended = time.perf_counter()
+        again = sum(kernel.again or 0.0 for kernel in kernels)
+        schedule = began - start + self.schedule_seconds
+        self.schedule_seconds = 0.0
+        lines = [*lines, *(debug_output.kernel_line(kernel) for kernel in kernels)]
+        count = len(self.plan.kernels)
+        lines.append(debug_output.run_line(self.plan.name, count, schedule, ended - began - again))
+        debug_output.say(*lines)
+
     def __repr__(self) -> str:
-        return f"<Executable {self.plan.name}: {len(self.plan.kernels)} kernels>"
+        return f"<{type(self).__name__} {self.plan.name}: {len(self.plan.kernels)} kernels>"
 
     def __call__(self, *arrays: object, **named: object) -> Any:
         """Run on arrays given in the plan's order or by name; sizes that no input has, by name.
@@ -150,6 +143,65 @@ class Executable:
             if target is not result:
                 target[...] = result
 
+    def _completed(
+        self, outputs: Sequence[Array | None], inputs: Sequence[Array], shapes: Sequence[Shape]
+    ) -> list[Array]:
+        """The outputs, with those that are other buffers unchanged filled in as copies."""
+        results = list(outputs)
+        for position, kind, source in self._aliases:
+            origin: Array | None
+            if kind == "in":
+                origin = inputs[source]
+            elif kind == "out":
+                origin = results[source]
+            else:
+                origin = self._constant(source, shapes[position])
+            assert origin is not None
+            copy = empty_aligned(shapes[position], origin.dtype)
+            copy[...] = origin.reshape(shapes[position])
+            results[position] = copy
+        return results  # pyright: ignore[reportReturnType] (every output is written or an alias)
+
+
+class Executable(PlanExecutable):
+    """One plan of a program, compiled and loaded."""
+
+    def __init__(
+        self,
+        program: Program,
+        plan_name: str | None = None,
+        *,
+        options: CompileOptions | None = None,
+        debug: int | None = None,
+        debug_program: Callable[[], Program] | None = None,
+    ) -> None:
+        """Compile `program` unless the cache has it, and load it.
+
+        `plan_name` may be left out where the program has one plan. `debug` is the level of
+        runtime/debug.py; None asks UOPC_DEBUG, once, here. `debug_program` makes the same program
+        with kernels that can be called from outside; levels 2 and above need it.
+
+        Raises `unknown-plan`, `wrong-language` and what `load_library` raises.
+        """
+        start = time.perf_counter()
+        if program.language != "c":
+            raise UopcError(
+                "wrong-language",
+                f"the program is in {program.language}; this runtime takes c",
+            )
+        super().__init__(program, plan_name, debug)
+        self.library: Library = load_library(program.source, options)
+        plan = self.plan
+        self._options = options
+        self._debug_program = debug_program
+        self._stepper: KernelStepper | None = None
+        self._workspaces = Workspaces(plan.workspace_bytes) if plan.workspace_bytes > 0 else None
+        written = sum(not buffer.alias for buffer in plan.outputs)
+        pointers = len(plan.inputs) + written + (self._workspaces is not None)
+        entry = program.names.get(plan.name, plan.name)
+        self._entry = self.library.function(entry, len(plan.symbols), pointers)
+        self.schedule_seconds = time.perf_counter() - start
+
     # -- running -----------------------------------------------------------------------------------
 
     def _launch(self, binding: Binding, pointers: list[int | None], start: float) -> None:
@@ -178,14 +230,7 @@ class Executable:
             self._entry(*binding.sizes, *pointers)
         else:
             kernels = stepper.run(binding.sizes, pointers, again=self.debug >= 3)
-        ended = time.perf_counter()
-        again = sum(kernel.again or 0.0 for kernel in kernels)
-        schedule = began - start + self.schedule_seconds
-        self.schedule_seconds = 0.0
-        lines += [debug_output.kernel_line(kernel) for kernel in kernels]
-        count = len(self.plan.kernels)
-        lines.append(debug_output.run_line(self.plan.name, count, schedule, ended - began - again))
-        debug_output.say(*lines)
+        self._say_run(lines, kernels, start, began)
 
     def _steps(self, lines: list[str]) -> KernelStepper | None:
         """The kernels one by one; None, with a line that says so, where they cannot be called."""
@@ -204,25 +249,6 @@ class Executable:
             lines += stepper.sources()
         self._stepper = stepper
         return stepper
-
-    def _completed(
-        self, outputs: Sequence[Array | None], inputs: Sequence[Array], shapes: Sequence[Shape]
-    ) -> list[Array]:
-        """The outputs, with those that are other buffers unchanged filled in as copies."""
-        results = list(outputs)
-        for position, kind, source in self._aliases:
-            origin: Array | None
-            if kind == "in":
-                origin = inputs[source]
-            elif kind == "out":
-                origin = results[source]
-            else:
-                origin = self._constant(source, shapes[position])
-            assert origin is not None
-            copy = empty_aligned(shapes[position], origin.dtype)
-            copy[...] = origin.reshape(shapes[position])
-            results[position] = copy
-        return results  # pyright: ignore[reportReturnType] (every output is written or an alias)
 
     def _constant(self, index: int, shape: Shape) -> Array:
         buffer = self.plan.constants[index]
