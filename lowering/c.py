@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp, VectorType
 from xdsl.ir import Operation
 
 from uopc.dialects.errors import UopcError
+from uopc.dialects.locations import nearest_location
 from uopc.lowering.c_control import CONTROL_HANDLERS
 from uopc.lowering.c_control import select as select_buffer
 from uopc.lowering.c_float import ATOM_OPERANDS, SCALAR_RULES, is_number, needs_atoms
@@ -86,8 +87,7 @@ def emit_header(module: ModuleOp) -> str:
     lines = [f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", "", *_CPP_OPEN, ""]
     for signature in public:
         lines += [*_comment_of(signature)]
-        if signature.result_struct:
-            lines.append(signature.result_struct)
+        lines += _struct_of(signature)
         lines += [f"{signature.head(restrict=False)};", ""]
     lines += [*_CPP_CLOSE, "", f"#endif /* {guard} */", ""]
     return "\n".join(lines)
@@ -137,9 +137,7 @@ def _file(
         sections.append("\n".join(prelude.type_lines()))
     if cpp_guard:
         sections.append("\n".join(_CPP_OPEN))
-    structs = [s.result_struct for s in functions if s.result_struct]
-    if structs:
-        sections.append("\n".join(structs))
+    sections += ["\n".join(_struct_of(s)) for s in functions if s.result_struct]
     for op in symbols.global_ops.values():
         name = symbols.globals[op.sym_name.data][0]
         public = op.sym_visibility.data == "public"
@@ -153,6 +151,14 @@ def _file(
     if cpp_guard:
         sections.append("\n".join(_CPP_CLOSE))
     return "\n\n".join(sections) + "\n"
+
+
+def _struct_of(signature: Signature) -> list[str]:
+    """The struct of several results; the header and the source may both define it."""
+    if not signature.result_struct:
+        return []
+    guard = f"UOPC_{signature.name}_RESULTS"
+    return [f"#ifndef {guard}", f"#define {guard}", signature.result_struct, "#endif"]
 
 
 def _includes(prelude: Prelude) -> str:
@@ -197,6 +203,7 @@ def _function(
             f"unsupported-in-{symbols.target}",
             f"function @{op.sym_name.data} has branches between blocks",
             hint="keep structured control flow: scf.if, scf.for, scf.while",
+            location=nearest_location(op),
         )
     block = op.body.block
     p = FunctionPrinter(HANDLERS, prelude, symbols, block)

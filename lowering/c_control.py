@@ -16,8 +16,8 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from uopc.lowering import c_helpers as helpers
 from uopc.lowering.c_float import float_literal
 from uopc.lowering.c_integer import constant_value
-from uopc.lowering.c_memref import POINTER, argument_buffer
-from uopc.lowering.c_style import FunctionPrinter
+from uopc.lowering.c_memref import argument_buffer, pointer_type
+from uopc.lowering.c_style import FunctionPrinter, typed
 from uopc.lowering.c_types import (
     COMPARE,
     INDEX,
@@ -48,18 +48,17 @@ class Carried:
         self.op = op
         self.lanes: Lanes | None = None
         if isinstance(value.type, MemRefType):
-            self.scalar = POINTER
+            self.scalar = pointer_type(p.scalar(value.type.element_type, op))
         elif isinstance(value.type, VectorType):
             self.lanes = p.vector(value.type, op)
             self.scalar = self.lanes.element
         else:
             self.scalar = p.scalar(value.type, op)
 
-    def ctype(self, p: FunctionPrinter) -> str:
-        """The variable's C type, ready to be followed by its name."""
-        if isinstance(self.type, MemRefType):
-            return f"{p.scalar(self.type.element_type, self.op).ctype} *"
-        return f"{self.scalar.ctype if self.lanes is None else p.lanes_name(self.lanes)} "
+    def declare(self, p: FunctionPrinter, value: str = "") -> None:
+        """Print the variable's declaration, with a value unless it gets one later."""
+        ctype = self.scalar.ctype if self.lanes is None else p.lanes_name(self.lanes)
+        p.statement(f"{typed(ctype, self.name)}{f' = {value}' if value else ''};")
 
     def value(self, p: FunctionPrinter, mutable: bool) -> Expr | Buffer:
         """What the value is while the variable holds it."""
@@ -85,7 +84,7 @@ class Carried:
                     f"'{buffer.pointer}' leaves its block or loses its const",
                     "pass buffers of memref.alloc or of arguments that are not read-only",
                 )
-            made = Expr(buffer.pointer, PRIMARY, POINTER)
+            made = Expr(buffer.pointer, PRIMARY, self.scalar)
             made.mutable = buffer.mutable
             return made
         e = p.expr(value)
@@ -138,7 +137,7 @@ def for_loop(p: FunctionPrinter, op: scf.ForOp) -> None:
     if not step.is_literal:
         step = p.settle(step, "step")
     for made, start in inits:
-        p.statement(f"{made.ctype(p)}{made.name} = {start.text};")
+        made.declare(p, start.text)
     for index, made in carried.items():
         p.values[body.args[index + 1]] = made.value(p, True)
     _open_loop(p, op, body.args[0], lower, upper, step)
@@ -156,6 +155,7 @@ def _open_loop(
 ) -> None:
     """`for (int64_t i = 0; i < n; i++) {`, with a counter that cannot overflow."""
     t = p.scalar(counter.type, op)
+    p.names.open()
     fallback = _COUNTERS[p.loop_depth] if p.loop_depth < len(_COUNTERS) else "i"
     name = p.new_name(counter, fallback)
     bound = Expr(name, PRIMARY, t, lower.low, max(lower.low, upper.high - 1))
@@ -180,6 +180,7 @@ def _open_loop(
 def _close_loop(p: FunctionPrinter) -> None:
     p.loop_depth -= 1
     p.close()
+    p.names.close()
 
 
 # ---- scf.parallel and scf.reduce
@@ -195,7 +196,7 @@ def parallel(p: FunctionPrinter, op: scf.ParallelOp) -> None:
         results[index] = made = Carried(p, result, "", op)
         start = made.taken(p, init)
         made.name = p.new_name(result, "acc")
-        p.statement(f"{made.ctype(p)}{made.name} = {start.text};")
+        made.declare(p, start.text)
     bounds = [
         (p.atom(a), p.atom(b), p.atom(c))
         for a, b, c in zip(op.lowerBound, op.upperBound, op.step, strict=True)
@@ -228,38 +229,65 @@ def _combine(p: FunctionPrinter, made: Carried, operand: SSAValue, combiner: Blo
 
 
 def while_loop(p: FunctionPrinter, op: scf.WhileOp) -> None:
-    """scf.while: `for (;;) { before; if (!condition) break; after; }`."""
+    """scf.while: `for (;;) { before; if (!condition) break; after; }`, or `while (condition)`."""
     before, after = op.before_region.block, op.after_region.block
     carried: dict[int, Carried] = {}
-    results: dict[int, Carried] = {}
     for index, (argument, init) in enumerate(zip(before.args, op.arguments, strict=True)):
         if p.live.is_carried(op, index):
             carried[index] = made = Carried(p, argument, "", op)
             start = made.taken(p, init)
             made.name = p.new_name(argument, "acc")
-            p.statement(f"{made.ctype(p)}{made.name} = {start.text};")
+            made.declare(p, start.text)
             p.values[argument] = made.value(p, True)
-    for index, (argument, result) in enumerate(zip(after.args, op.results, strict=True)):
-        if p.live.is_forwarded(op, index):
-            hint = argument.name_hint or result.name_hint
-            made = Carried(p, result, p.names.take(p.base_name(hint, "next")), op)
-            results[index] = made
-            p.statement(f"{made.ctype(p)}{made.name};")
-            p.values[argument] = made.value(p, True)
+    results = _forwarded(p, op, carried)
     p.flush_reads()
+    head = len(p.lines)
     p.open("for (;;)")
     p.loop_depth += 1
     last = p.run_block(before)
-    condition = p.settle(p.expr(last.operands[0]), "more")
-    p.assign_all([(m.name, m.taken(p, last.operands[i + 1])) for i, m in results.items()])
-    p.statement(f"if (!{condition.at(UNARY)})")
-    p.statement("    break;")
+    targets = [(m.name, m.taken(p, last.operands[i + 1])) for i, m in results.items()]
+    targets = [(name, e) for name, e in targets if e.text != name]
+    condition = p.expr(last.operands[0])
+    if targets:
+        condition = p.settle(condition, "more")
+        p.assign_all(targets)
+    elif len(p.lines) == head + 1:
+        p.lines[head] = f"{p.lines[head][: -len('for (;;) {')]}while ({condition.text}) {{"
+    if not p.lines[head].lstrip().startswith("while"):
+        p.statement(f"if (!{condition.at(UNARY)})")
+        p.statement("    break;")
     last = p.run_block(after)
     p.assign_all([(m.name, m.taken(p, last.operands[i])) for i, m in carried.items()])
     p.loop_depth -= 1
     p.close()
     for index, made in results.items():
         p.values[op.results[index]] = made.value(p, True)
+
+
+def _forwarded(
+    p: FunctionPrinter, op: scf.WhileOp, carried: dict[int, Carried]
+) -> dict[int, Carried]:
+    """The variables of what scf.condition hands on.
+
+    A carried value handed on as it is needs no second variable: it changes at the end of the
+    second region only.
+    """
+    before, after = op.before_region.block, op.after_region.block
+    last = before.last_op
+    free = dict(carried)
+    results: dict[int, Carried] = {}
+    for index, (argument, result) in enumerate(zip(after.args, op.results, strict=True)):
+        if not p.live.is_forwarded(op, index):
+            continue
+        source = last.operands[index + 1] if last is not None else None
+        if isinstance(source, BlockArgument) and source.owner is before and source.index in free:
+            results[index] = free.pop(source.index)
+        else:
+            hint = argument.name_hint or result.name_hint
+            results[index] = made = Carried(p, result, p.names.take(p.base_name(hint, "next")), op)
+            made.declare(p)
+        p.values[argument] = results[index].value(p, True)
+    return results
 
 
 # ---- branches
@@ -271,7 +299,7 @@ def _results(p: FunctionPrinter, op: Operation) -> dict[int, Carried]:
     for index, result in enumerate(op.results):
         if p.live.uses.get(result):
             found[index] = made = Carried(p, result, p.new_name(result, "v"), op)
-            p.statement(f"{made.ctype(p)}{made.name};")
+            made.declare(p)
     return found
 
 
@@ -367,7 +395,7 @@ def call(p: FunctionPrinter, op: func.CallOp) -> None:
         p.statement(f"{text};" if not op.results else f"(void){text};")
     elif len(op.results) == 1:
         made = Carried(p, op.results[0], p.new_name(op.results[0], "v"), op)
-        p.statement(f"{made.ctype(p)}{made.name} = {text};")
+        made.declare(p, text)
         p.values[op.results[0]] = made.value(p, False)
     else:
         name = p.names.take("both" if len(op.results) == 2 else "all")
@@ -428,7 +456,7 @@ def select(p: FunctionPrinter, op: arith.SelectOp) -> None:
     a, b = made.taken(p, op.lhs), made.taken(p, op.rhs)
     condition = p.expr(op.cond)
     made.name = p.new_name(op.result, "buffer")
-    p.statement(f"{made.ctype(p)}{made.name} = {condition.at(OR + 1)} ? {a.text} : {b.text};")
+    made.declare(p, f"{condition.at(OR + 1)} ? {a.text} : {b.text}")
     p.values[op.result] = made.value(p, False)
 
 

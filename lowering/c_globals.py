@@ -55,7 +55,12 @@ def array_values(dense: DenseIntOrFPElementsAttr[Any], t: Scalar, count: int) ->
 
 
 _CODES = {
-    "f64": "f8", "f32": "f4", "f16": "u2", "bf16": "u2", "index": "i8", "i1": "i1",
+    "f64": "f8",
+    "f32": "f4",
+    "f16": "u2",
+    "bf16": "u2",
+    "index": "i8",
+    "i1": "i1",
     **{f"i{n}": f"i{n // 8}" for n in (8, 16, 32, 64)},
     **{f"u{n}": f"u{n // 8}" for n in (8, 16, 32, 64)},
 }
@@ -73,7 +78,10 @@ def _floats(array: np.ndarray[Any, Any], t: Scalar) -> list[str]:
     if finite.all() and array.size > READABLE:
         # 9 and 17 digits name a float and a double uniquely, also when read as a double first.
         form = "%.9g" if t is F32 else "%.17g"
-        return (("\n".join([form]) + "\n") * array.size % tuple(array.tolist())).split()
+        texts = (f"{form}\n" * array.size % tuple(array.tolist())).split()
+        for i in np.flatnonzero((array == 0) & np.signbit(array)).tolist():
+            texts[i] = "-0.0"  # as an integer, -0 is 0
+        return texts
     texts = [f"{v!s}{suffix}" for v in array]
     for i in np.flatnonzero(~finite).tolist():
         texts[i] = _special(array, i, t)

@@ -152,7 +152,8 @@ def loop_step(prelude: Prelude, t: Scalar) -> str:
         lambda _: (
             f"""static inline {c} {name}({c} i, {c} step, {c} end)
 {{
-    return step > 0 && ({u})(({u})end - ({u})i) > ({u})step ? ({c})(i + step) : end;
+    {u} left = ({u})(({u})end - ({u})i);
+    return step > 0 && left > ({u})step ? ({c})(i + step) : end;
 }}"""
         ),
     )

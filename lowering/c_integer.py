@@ -100,7 +100,8 @@ def modular(
         right = b
         if b.is_literal and b.low < 0 and sign in "+-" and b.low != t.low:
             sign, right = "-" if sign == "+" else "+", literal(-b.low, t)
-        text = f"{a.at(level)} {sign} {right.at(level + 1)}"
+        spaced = "*" if sign == "*" and t is INDEX else f" {sign} "
+        text = f"{a.at(level)}{spaced}{right.at(level + 1)}"
         if not fits:
             return combine(f"({t.ctype})({text})", UNARY, t, (a, b), t.low, t.high)
         made = combine(text, level, t, (a, b), low, high)

@@ -44,6 +44,11 @@ Size = int | Expr | None
 POINTER = Scalar("pointer", "void *", 64, signed=False)
 
 
+def pointer_type(element: Scalar) -> Scalar:
+    """The type of a variable that points to such elements."""
+    return Scalar("pointer", f"{element.ctype} *", 64, signed=False)
+
+
 # ---- addresses
 
 
@@ -131,8 +136,9 @@ def _offset_pointer(buffer: Buffer, where: Expr) -> Expr:
     if where.is_literal and where.low == 0:
         made = Expr(buffer.pointer, PRIMARY, POINTER)
     else:
-        sign = "+"
-        text = where.text if where.level >= MULTIPLY else f"({where.text})"
+        sign, text = "+", where.at(MULTIPLY)
+        if where.is_literal and where.low < 0:
+            sign, text = "-", str(-where.low)
         made = combine(f"{buffer.pointer} {sign} {text}", ADD, POINTER, (where,))
     made.mutable = made.mutable | buffer.mutable
     return made
@@ -473,7 +479,7 @@ def alloca(p: FunctionPrinter, op: memref.AllocaOp) -> None:
         if not _is_read(p, op.memref):
             p.statement(f"(void){name};")
     else:
-        text = f"__builtin_alloca((size_t)({count.text}) * {t.size} + 1)"
+        text = f"__builtin_alloca((size_t){count.at(UNARY)} * {t.size} + 1)"
         p.prelude.header("stddef.h")
         p.statement(f"{t.ctype} *{name} = ({t.ctype} *){text};")
     p.values[op.memref] = buffer
@@ -707,6 +713,7 @@ def copy(p: FunctionPrinter, op: memref.CopyOp) -> None:
         loops: list[tuple[Size, Size, Size]] = [(_sized(_count(p, shape)), 1, 1)]
     else:
         loops = list(zip(shape, source.strides, target.strides, strict=True))
+    p.names.open()
     read: list[int | Expr] = []
     write: list[int | Expr] = []
     for extent, from_stride, to_stride in loops:
@@ -722,6 +729,7 @@ def copy(p: FunctionPrinter, op: memref.CopyOp) -> None:
     p.statement(f"{target.pointer}[{total(write).text}] = {source.pointer}[{total(read).text}];")
     for _ in loops:
         p.close()
+    p.names.close()
 
 
 MEMREF_HANDLERS: dict[Any, Any] = {

@@ -53,7 +53,8 @@ unsetenv usleep utime va_arg va_copy va_end va_list va_start valloc vfork vfprin
 vscanf vsnprintf vsprintf vsscanf wait waitpid wcscpy wcslen wctomb write y0 y1 yn signgam daylight
 linux unix i386 vax sun mips sparc arm arm64 BSD NULL EOF BUFSIZ RAND_MAX CHAR_BIT NAN HUGE_VAL
 INFINITY MATH_ERRNO MATH_ERREXCEPT math_errhandling EXIT_FAILURE EXIT_SUCCESS DOMAIN SING OVERFLOW
-UNDERFLOW PLOSS TLOSS X_TLOSS MAXFLOAT I size_t ptrdiff_t wchar_t wint_t float_t double_t max_align_t
+UNDERFLOW PLOSS TLOSS X_TLOSS MAXFLOAT I size_t ptrdiff_t wchar_t wint_t float_t double_t
+max_align_t uint ushort ulong u_char u_short u_int u_long quad_t key_t caddr_t daddr_t fsid_t
 div_t ldiv_t lldiv_t FILE fpos_t time_t clock_t ssize_t off_t pid_t uid_t gid_t mode_t dev_t ino_t
 threadIdx blockIdx blockDim gridDim warpSize std
 """

@@ -186,7 +186,7 @@ class FunctionPrinter:
 
     def _declare(self, value: SSAValue, expr: Expr) -> None:
         name = self.new_name(value, "v")
-        self.declaration(name, f"{self.declared_type(expr)} {name} = {expr.text};")
+        self.declaration(name, f"{typed(self.declared_type(expr), name)} = {expr.text};")
         self.values[value] = variable(name, expr)
 
     def declared_type(self, expr: Expr) -> str:
@@ -216,7 +216,7 @@ class FunctionPrinter:
         if expr.is_atom:
             return expr
         name = self.names.take(base)
-        self.declaration(name, f"{self.declared_type(expr)} {name} = {expr.text};")
+        self.declaration(name, f"{typed(self.declared_type(expr), name)} = {expr.text};")
         return variable(name, expr)
 
     # ---- statements
@@ -310,7 +310,7 @@ class FunctionPrinter:
                 name = next(iter(todo))
                 expr = todo.pop(name)  # and behind the others, so that each is saved once
                 saved = self.names.take("next")
-                self.statement(f"{self.declared_type(expr)} {saved} = {expr.text};")
+                self.statement(f"{typed(self.declared_type(expr), saved)} = {expr.text};")
                 self._release(name, expr, readers, ready)
                 todo[name] = Expr(saved, PRIMARY, expr.type, lanes=expr.lanes)
                 continue
@@ -373,6 +373,11 @@ def nearest_hint(name: str, handlers: Mapping[type[Operation], Handler]) -> str:
     if close:
         return f"nearest supported: {', '.join(close)}"
     return "supported are func, scf, memref, arith, math and vector ops"
+
+
+def typed(ctype: str, name: str) -> str:
+    """A type before a name: `int32_t x`, `int32_t *x`."""
+    return f"{ctype}{name}" if ctype[-1] == "*" else f"{ctype} {name}"
 
 
 def variable(name: str, expr: Expr) -> Expr:
