@@ -30,14 +30,12 @@ from typing import NamedTuple
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 
 from uopc.dialects import kernel, loop, tensor
-from uopc.dialects.affine import to_affine_map
 from uopc.dialects.element_types import accumulator, element_type_named, signless
 from uopc.dialects.errors import UopcError
-from uopc.dialects.index_expr import Expr, Leaf, as_expr, at_least, new_range, value
+from uopc.dialects.index_expr import Expr, as_expr, at_least, value
 from uopc.dialects.locations import location_of
 from uopc.dialects.numbers import scalar_value
 from uopc.dialects.sizes import Size, element_count, size, size_upper, sizes_of
@@ -45,9 +43,9 @@ from uopc.dialects.tensor_elementwise import BitcastOp, CastOp, WhereOp, element
 from uopc.dialects.tensor_movement import MovementOp, PadOp, int_values
 from uopc.passes.float_remainder import ensure_float_remainder
 from uopc.passes.index_maps import Index, pad_conditions, source_index
+from uopc.passes.loop_builder import LoopBuilder
 from uopc.passes.range_names import RangeNames
 from uopc.passes.reductions import argreduce, combine_kind, identity
-from uopc.passes.scalar_builder import ScalarBuilder
 from uopc.passes.scalar_ops import BINARY, UNARY, bitcast_scalar, cast_scalar
 
 
@@ -94,9 +92,9 @@ class _Rangeify:
         self.kernel = op
         self.old = op.block
         self.new = Block(arg_types=[kernel.signless_type(a.type) for a in self.old.args])
-        self.builder = ScalarBuilder(self.new)
+        self.loops = LoopBuilder(self.new)
+        self.builder = self.loops.scalars
         self.buffers: dict[SSAValue, SSAValue] = {}
-        self.leaf_values: dict[Leaf, SSAValue] = {}
         self.answers: dict[Demand, SSAValue] = {}
         self.zero_when_invalid: dict[SSAValue, frozenset[Expr]] = {}
         self.names = RangeNames(s.name for s in op.symbol_vars)
@@ -104,7 +102,7 @@ class _Rangeify:
             new.name_hint = old.name_hint
             self.buffers[old] = new
         for symbol, argument in zip(op.symbol_vars, self.new.args, strict=False):
-            self.leaf_values[symbol] = argument
+            self.loops.leaf_values[symbol] = argument
 
     def run(self) -> None:
         for op in self.old.ops:
@@ -115,30 +113,9 @@ class _Rangeify:
         region.add_block(self.new)
         self.old.erase(safe_erase=False)
 
-    # Index expressions as operands.
-
-    def map_of(self, exprs: Sequence[Expr]) -> tuple[list[SSAValue], AffineMap]:
-        """The affine map of some expressions and the values of its dimensions."""
-        leaves: dict[Leaf, None] = {}
-        for expr in exprs:
-            leaves.update(dict.fromkeys(sorted(expr.leaves, key=lambda leaf: leaf.order)))
-        dims = list(leaves)
-        return [self.leaf_values[leaf] for leaf in dims], to_affine_map(exprs, dims)
-
     def range(self, end: Size, kind: str = "loop") -> Expr:
         """A new range, or 0 where its only index is 0."""
-        if end == 1:
-            return as_expr(0)
-        name = self.names.next()
-        operands, map_ = self.map_of([as_expr(end)])
-        maximum = None if isinstance(end, int) else size_upper(end)
-        result = self.builder.append(loop.RangeOp(map_, operands, kind, maximum))
-        result.name_hint = name
-        expr = new_range(name, as_expr(end))
-        leaf = expr.leaf
-        assert leaf is not None
-        self.leaf_values[leaf] = result
-        return expr
+        return as_expr(0) if end == 1 else self.loops.range(self.names.next(), end, kind)
 
     # Writing.
 
@@ -152,7 +129,7 @@ class _Rangeify:
         self.store(stored, op.buffer, index)
 
     def store(self, stored: SSAValue, buffer: SSAValue, index: Index) -> None:
-        operands, map_ = self.map_of(index)
+        operands, map_ = self.loops.map_of(index)
         self.new.add_op(loop.StoreOp(stored, self.buffers[buffer], operands, map_))
 
     def write_scatter(self, op: tensor.ScatterOp, buffer: SSAValue) -> None:
@@ -166,9 +143,8 @@ class _Rangeify:
         position = self.number_as_index(op.indices, where, (), -1, sizes[axis])
         target = (*update[:axis], position, *update[axis + rank :])
         added = self.answer(Demand(op.updates, update, ()))
-        operands, joint = self.map_of([*target, position, as_expr(sizes[axis]) - 1 - position])
-        map_ = AffineMap(joint.num_dims, 0, joint.results[:-2])
-        valid = AffineMap(joint.num_dims, 0, joint.results[-2:])
+        inside = [position, as_expr(sizes[axis]) - 1 - position]
+        operands, map_, valid = self.loops.access_maps(target, inside)
         row = element_of(tensor_of(op.operand))
         kind = "set" if op.kind.data == "set" else combine_kind(op.kind.data, row)
         self.new.add_op(loop.UpdateOp(kind, added, self.buffers[buffer], operands, map_, valid))
@@ -280,17 +256,14 @@ class _Rangeify:
     def iota(self, op: tensor.IotaOp, demand: Demand) -> SSAValue:
         row = element_of(tensor_of(op.result))
         integer = element_type_named("i64") if row.is_float else signless(row)
-        operands, map_ = self.map_of([demand.at[op.axis.value.data]])
+        operands, map_ = self.loops.map_of([demand.at[op.axis.value.data]])
         number = self.builder.append(loop.IndexOp(operands, map_, integer.attribute))
         return cast_scalar(self.builder, integer, row, number) if row.is_float else number
 
     def read(self, op: kernel.ReadOp, demand: Demand) -> SSAValue:
         sizes = sizes_of(tensor_of(op.result))
         needed = [] if _inside(demand.at, sizes) else list(demand.valid)
-        operands, joint = self.map_of([*demand.at, *needed])
-        rank = len(sizes)
-        map_ = AffineMap(joint.num_dims, 0, joint.results[:rank])
-        where = AffineMap(joint.num_dims, 0, joint.results[rank:]) if needed else None
+        operands, map_, where = self.loops.access_maps(demand.at, needed)
         loaded = self.builder.append(loop.LoadOp(self.buffers[op.buffer], operands, map_, where))
         self.zero_when_invalid[loaded] = frozenset(needed)
         return loaded
@@ -307,7 +280,7 @@ class _Rangeify:
         positive_zero = str(value_) in ("0", "0.0")
         if positive_zero and self.zero_when_invalid.get(x, frozenset()) >= set(fresh):
             return x
-        operands, map_ = self.map_of(fresh)
+        operands, map_ = self.loops.map_of(fresh)
         valid = self.builder.append(loop.ValidOp(operands, map_))
         return self.builder.select(valid, x, self.builder.constant(value_, row))
 
@@ -331,7 +304,7 @@ class _Rangeify:
         if not ranges:
             return self.builder.constant(0, position)
         x = yield Demand(op.operand, index, demand.valid)
-        operands, map_ = self.map_of([index[axis]])
+        operands, map_ = self.loops.map_of([index[axis]])
         k = self.builder.append(loop.IndexOp(operands, map_, position.attribute))
         init = [
             self.builder.constant(identity(op.kind.data, row), row),
@@ -356,7 +329,7 @@ class _Rangeify:
             index.append(self.range(n, "reduce"))
             leaf = index[-1].leaf
             if leaf is not None:
-                ranges.append(self.leaf_values[leaf])
+                ranges.append(self.loops.leaf_values[leaf])
         return tuple(index), ranges
 
     def gather(self, op: tensor.GatherOp, demand: Demand) -> Answer:
@@ -377,7 +350,7 @@ class _Rangeify:
     def clamped(self, number: SSAValue, numbers: SSAValue, lower: int, upper: Size) -> Expr:
         """A scalar as an index between bounds; `numbers` is the tensor that it comes from."""
         unsigned = element_of(tensor_of(numbers)).kind == "unsigned"
-        operands, map_ = self.map_of([as_expr(upper)])
+        operands, map_ = self.loops.map_of([as_expr(upper)])
         maximum = None if isinstance(upper, int) else size_upper(upper)
         op = loop.ValueOp(number, lower, map_, operands, maximum, unsigned=unsigned)
         result = self.builder.append(op)
@@ -385,7 +358,7 @@ class _Rangeify:
         leaf = expr.leaf
         if leaf is None:  # the bounds leave one index only
             return expr
-        self.leaf_values[leaf] = result
+        self.loops.leaf_values[leaf] = result
         return expr
 
 
