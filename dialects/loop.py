@@ -273,7 +273,8 @@ class ReduceOp(IRDLOperation):
             parser.resolve_operand(u, IndexType())
             for u in parser.parse_comma_separated_list(paren, parser.parse_unresolved_operand)
         ]
-        combiner = parser.parse_optional_region()
+        # A dictionary of attributes looks like a region: only a reduce without a kind has one.
+        combiner = parser.parse_region() if kind is None else None
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         types = parser.parse_comma_separated_list(none, parser.parse_type)

@@ -171,13 +171,18 @@ def print_dense(printer: Printer, value: Dense) -> None:
         text = ""
     elif not _is_finite(stored, row):
         text = _hex(value)
-    elif len(stored) == 1:
+    elif _all_alike(stored):
         text = number_text(scalar(stored[0].item(), row.attribute))
     elif len(stored) <= _LIST_LIMIT:
         text = _list_text(stored.reshape(value.type.get_shape()), row)
     else:
         text = _hex(value)
     printer.print_string(f"dense<{text}>")
+
+
+def _all_alike(stored: Array) -> bool:
+    bits = stored.view(f"u{stored.dtype.itemsize}")
+    return bool((bits == bits[0]).all())
 
 
 def _hex(value: Dense) -> str:
