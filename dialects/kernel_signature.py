@@ -64,7 +64,7 @@ def check_sizes(buffer: Buffer, sizes: SizesAttr | None, what: str) -> None:
     else:
         given = sizes.data
     if tuple(s if isinstance(s, int) else DYNAMIC_INDEX for s in given) != shape:
-        raise VerifyException(f"{what}: sizes {given} do not fit {buffer}")
+        raise VerifyException(f"{what}: sizes [{', '.join(map(str, given))}] do not fit {buffer}")
     sizes_of(tensor_type(buffer.element_type, tuple(given)))
 
 
