@@ -92,7 +92,7 @@ def mask_type(operand: Attribute) -> Attribute:
 
 
 def _shape_result(cls: Any) -> None:
-    """Give comparisons built in Python, and so those parsed, the result of their operands' shape."""
+    """Give comparisons built in Python, and so those parsed, a result of their operands' shape."""
     initialize = cls.__init__
 
     @functools.wraps(initialize)
@@ -107,28 +107,30 @@ def _shape_result(cls: Any) -> None:
 
 
 def _verify_comparison(self: Any) -> None:
-    left, right, result = self.lhs.type, self.rhs.type, self.results[0].type
+    left: Attribute = self.lhs.type
+    right: Attribute = self.rhs.type
+    result: Attribute = self.results[0].type
     if left != right:
         raise VerifyException(f"operands have types {left} and {right}; they must be the same")
-    if isinstance(left, VectorType) and result != i1 and result != mask_type(left):
+    if result not in (i1, mask_type(left)):
         raise VerifyException(f"result has type {result}, expected {mask_type(left)}")
 
 
 def _verify_cast(self: Any) -> None:
-    source, target = self.input.type, self.result.type
+    source: Any = self.input.type
+    target: Any = self.result.type
     if not have_compatible_shape(source, target):
         raise VerifyException(f"{source} and {target} have different shapes")
-    a, b = get_element_type_or_self(source), get_element_type_or_self(target)
+    a: Any = get_element_type_or_self(source)
+    b: Any = get_element_type_or_self(target)
     if isinstance(self, arith.IndexCastOp):
         if isinstance(a, IndexType) == isinstance(b, IndexType):
             raise VerifyException(f"casts {a} to {b}; exactly one of them must be index")
-    elif isinstance(a, IntegerType) and isinstance(b, IntegerType):
+    elif isinstance(self, arith.ExtSIOp | arith.ExtUIOp | arith.TruncIOp):
         narrower = isinstance(self, arith.TruncIOp)
-        if not (b.width.data < a.width.data if narrower else b.width.data > a.width.data):
+        if not (b.bitwidth < a.bitwidth if narrower else b.bitwidth > a.bitwidth):
             word = "smaller" if narrower else "larger"
-            raise VerifyException(
-                f"Destination bit-width must be {word} than the input bit-width"
-            )
+            raise VerifyException(f"Destination bit-width must be {word} than the input bit-width")
 
 
 def _parse_select(cls: type[arith.SelectOp], parser: Parser) -> arith.SelectOp:

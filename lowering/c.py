@@ -22,22 +22,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import MemRefType, ModuleOp, VectorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from uopc.dialects.errors import UopcError
 from uopc.dialects.locations import nearest_location
+from uopc.lowering.c_access import ACCESS_HANDLERS
+from uopc.lowering.c_address import argument_buffer
+from uopc.lowering.c_buffers import BUFFER_HANDLERS
+from uopc.lowering.c_calls import CALL_HANDLERS
+from uopc.lowering.c_calls import select as select_buffer
 from uopc.lowering.c_control import CONTROL_HANDLERS
-from uopc.lowering.c_control import select as select_buffer
 from uopc.lowering.c_float import ATOM_OPERANDS, SCALAR_RULES, is_number, needs_atoms
 from uopc.lowering.c_globals import global_array
 from uopc.lowering.c_integer import add_extended, multiply_extended
-from uopc.lowering.c_memref import MEMREF_HANDLERS, argument_buffer
 from uopc.lowering.c_module import Signature, Symbols
 from uopc.lowering.c_names import comment
 from uopc.lowering.c_prelude import Prelude
 from uopc.lowering.c_style import FunctionPrinter, Handler
-from uopc.lowering.c_types import INDEX, PRIMARY, Expr
+from uopc.lowering.c_types import INDEX, PRIMARY, Expr, is_memref, is_vector
 from uopc.lowering.c_vector import VECTOR_HANDLERS, elementwise
 
 
@@ -185,7 +188,7 @@ def _comment_of(signature: Signature) -> list[str]:
     shapes: list[str] = []
     types = signature.op.function_type.inputs.data
     for t, parameter in zip(types, signature.parameters, strict=True):
-        if isinstance(t, MemRefType):
+        if is_memref(t):
             sizes = "x".join("?" if n < 0 else str(n) for n in t.get_shape())
             shapes.append(f"{parameter.name}: {sizes + ' ' if sizes else ''}{t.element_type}")
     return lines + (comment("; ".join(shapes)) if shapes else [])
@@ -210,7 +213,7 @@ def _function(
     p.result_type = signature.result
     for argument, parameter in zip(block.args, signature.parameters, strict=True):
         name = p.names.take(parameter.name)
-        if isinstance(argument.type, MemRefType):
+        if is_memref(argument.type):
             buffer = argument_buffer(p, op, argument.type, name)
             buffer.is_const, buffer.unsigned = parameter.is_const, parameter.is_unsigned
             p.values[argument] = buffer
@@ -242,7 +245,7 @@ def _elementwise(rule: Any, duplicates: bool) -> Handler:
     def handle(p: FunctionPrinter, op: Any) -> None:
         operands = op.operands
         result = op.results[0]
-        if isinstance(operands[-1].type, VectorType):
+        if is_vector(operands[-1].type):
             elementwise(p, op)
             return
         get = p.atom if duplicates else p.expr
@@ -264,7 +267,7 @@ def _extreme(p: FunctionPrinter, op: arith.MaximumfOp | arith.MinimumfOp) -> Non
 
 
 def _select(p: FunctionPrinter, op: arith.SelectOp) -> None:
-    if isinstance(op.result.type, MemRefType):
+    if is_memref(op.result.type):
         select_buffer(p, op)
     else:
         _PLAIN[arith.SelectOp](p, op)
@@ -280,9 +283,11 @@ _DUPLICATING: dict[type[Operation], Handler] = {
 
 HANDLERS: Mapping[type[Operation], Handler] = {
     **_PLAIN,
-    **MEMREF_HANDLERS,
+    **ACCESS_HANDLERS,
+    **BUFFER_HANDLERS,
     **VECTOR_HANDLERS,
     **CONTROL_HANDLERS,
+    **CALL_HANDLERS,
     arith.CmpfOp: _compare_floats,
     arith.MaximumfOp: _extreme,
     arith.MinimumfOp: _extreme,

@@ -169,21 +169,21 @@ class Liveness:
 
     def _visit(self, op: Operation) -> None:
         kind = type(op)
-        operands: Sequence[SSAValue] = op.operands
+        operands: Sequence[SSAValue] = tuple(op.operands)
         if kind in _BY_POSITION:
             return
         if kind is scf.ForOp:
             operands = operands[:3]
         elif isinstance(op, scf.WhileOp):
-            operands = ()
+            operands = operands[:0]
             self._need_last(op.before_region.block, 0)
         elif isinstance(op, scf.ParallelOp):
             operands = operands[: 3 * len(op.lowerBound)]
         is_address = kind in _ADDRESSING or kind in _ADDRESS_ARITHMETIC
         for operand in operands:
             self._need(operand, op, is_address)
-        if kind is memref.StoreOp and isinstance(operands[0].type, IndexType):
-            self.data.add(operands[0])
+        if isinstance(op, memref.StoreOp) and isinstance(op.value.type, IndexType):
+            self.data.add(op.value)
 
     def _spread_data(self) -> None:
         work = list(self.data)

@@ -9,88 +9,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects import arith, func, memref, scf
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, VectorType
+from xdsl.dialects import memref, scf
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from uopc.lowering import c_helpers as helpers
-from uopc.lowering.c_float import float_literal
+from uopc.lowering.c_carried import Carried
 from uopc.lowering.c_integer import constant_value
-from uopc.lowering.c_memref import argument_buffer, pointer_type
-from uopc.lowering.c_style import FunctionPrinter, typed
+from uopc.lowering.c_style import FunctionPrinter
 from uopc.lowering.c_types import (
     COMPARE,
     INDEX,
-    OR,
     PRIMARY,
     UNARY,
-    Buffer,
     Expr,
-    Lanes,
+    is_memref,
 )
-from uopc.lowering.c_vector import converted, dense_constant
 
 COUNTER_LIMIT = 1 << 48
 """A loop from a small start cannot count further in practice: at a nanosecond each, three days."""
 
 _COUNTERS = ("i", "j", "k", "l", "m", "n")
-
-
-# ---- variables that carry values
-
-
-class Carried:
-    """A variable for a loop-carried value or a region's result: a number, vector or pointer."""
-
-    def __init__(self, p: FunctionPrinter, value: SSAValue, name: str, op: Operation) -> None:
-        self.name = name
-        self.type = value.type
-        self.op = op
-        self.lanes: Lanes | None = None
-        if isinstance(value.type, MemRefType):
-            self.scalar = pointer_type(p.scalar(value.type.element_type, op))
-        elif isinstance(value.type, VectorType):
-            self.lanes = p.vector(value.type, op)
-            self.scalar = self.lanes.element
-        else:
-            self.scalar = p.scalar(value.type, op)
-
-    def declare(self, p: FunctionPrinter, value: str = "") -> None:
-        """Print the variable's declaration, with a value unless it gets one later."""
-        ctype = self.scalar.ctype if self.lanes is None else p.lanes_name(self.lanes)
-        p.statement(f"{typed(ctype, self.name)}{f' = {value}' if value else ''};")
-
-    def value(self, p: FunctionPrinter, mutable: bool) -> Expr | Buffer:
-        """What the value is while the variable holds it."""
-        names = frozenset((self.name,)) if mutable else frozenset[str]()
-        if isinstance(self.type, MemRefType):
-            buffer = argument_buffer(p, self.op, self.type, self.name)
-            buffer.base_offset = None
-            buffer.mutable = names
-            return buffer
-        t = self.scalar
-        low, high = (0, 0) if t.is_float else (t.low, t.high)
-        made = Expr(self.name, PRIMARY, t, low, high, self.lanes)
-        made.mutable = names
-        return made
-
-    def taken(self, p: FunctionPrinter, value: SSAValue) -> Expr:
-        """The expression of an SSA value, in this variable's type."""
-        if isinstance(self.type, MemRefType):
-            buffer = p.buffer(value)
-            if buffer.is_local or buffer.is_const:
-                p.fail(
-                    self.op,
-                    f"'{buffer.pointer}' leaves its block or loses its const",
-                    "pass buffers of memref.alloc or of arguments that are not read-only",
-                )
-            made = Expr(buffer.pointer, PRIMARY, self.scalar)
-            made.mutable = buffer.mutable
-            return made
-        e = p.expr(value)
-        if self.lanes is not None and self.lanes.is_mask:
-            return converted(p, e, self.lanes)
-        return e
 
 
 def _owned(p: FunctionPrinter, init: SSAValue) -> str:
@@ -215,7 +154,7 @@ def parallel(p: FunctionPrinter, op: scf.ParallelOp) -> None:
 
 def _combine(p: FunctionPrinter, made: Carried, operand: SSAValue, combiner: Block) -> None:
     """One step of an scf.reduce: the combiner's text, between the variable and the operand."""
-    if isinstance(operand.type, MemRefType):
+    if is_memref(operand.type):
         p.values[combiner.args[1]] = p.buffer(operand)
     else:
         p.values[combiner.args[1]] = p.atom(operand)
@@ -371,95 +310,6 @@ def execute_region(p: FunctionPrinter, op: Any) -> None:
     _publish(p, op, results)
 
 
-# ---- functions
-
-
-def call(p: FunctionPrinter, op: func.CallOp) -> None:
-    """func.call: one result as a variable, several through a struct."""
-    signature = p.symbols.functions.get(op.callee.string_value())
-    if signature is None:
-        p.fail(op, f"no function @{op.callee.string_value()}", "define it in this module")
-    arguments: list[str] = []
-    for value, parameter in zip(op.arguments, signature.parameters, strict=True):
-        if isinstance(value.type, MemRefType):
-            arguments.append(_buffer_argument(p, op, p.buffer(value), parameter))
-        else:
-            e = p.expr(value)
-            if e.lanes is not None and e.lanes.is_mask:
-                e = converted(p, e, p.vector(value.type, op))
-            arguments.append(e.text)
-    p.flush_reads()
-    text = f"{signature.name}({', '.join(arguments)})"
-    used = [r for r in op.results if p.live.uses.get(r)]
-    if not used:
-        p.statement(f"{text};" if not op.results else f"(void){text};")
-    elif len(op.results) == 1:
-        made = Carried(p, op.results[0], p.new_name(op.results[0], "v"), op)
-        made.declare(p, text)
-        p.values[op.results[0]] = made.value(p, False)
-    else:
-        name = p.names.take("both" if len(op.results) == 2 else "all")
-        p.statement(f"{signature.result} {name} = {text};")
-        for index, result in enumerate(op.results):
-            made = Carried(p, result, f"{name}.r{index}", op)
-            p.values[result] = made.value(p, False)
-
-
-def _buffer_argument(p: FunctionPrinter, op: Operation, buffer: Buffer, parameter: Any) -> str:
-    """A pointer in the form the callee declares."""
-    if buffer.is_const and not parameter.is_const:
-        p.fail(
-            op,
-            f"passes the read-only '{buffer.pointer}' to a parameter that may be written",
-            "mark the callee's parameter llvm.readonly, or pass a copy",
-        )
-    if parameter.ctype != buffer.ctype:
-        const = "const " if parameter.is_const else ""
-        return f"({const}{parameter.ctype} *){buffer.pointer}"
-    return buffer.pointer
-
-
-def return_values(p: FunctionPrinter, op: func.ReturnOp) -> None:
-    """func.return."""
-    results = [Carried(p, v, "", op).taken(p, v) for v in op.arguments]
-    if not results:
-        return
-    if len(results) == 1:
-        p.statement(f"return {results[0].text};")
-        return
-    name = p.names.take("results")
-    values = ", ".join(e.text for e in results)
-    p.statement(f"{p.result_type} {name} = {{{values}}};")
-    p.statement(f"return {name};")
-
-
-# ---- arith ops that are not elementwise
-
-
-def constant(p: FunctionPrinter, op: arith.ConstantOp) -> None:
-    """arith.constant."""
-    value: Any = op.value
-    name = type(value).__name__
-    if name == "IntegerAttr":
-        p.values[op.result] = constant_value(value, p.scalar(op.result.type, op))
-    elif name == "FloatAttr":
-        p.values[op.result] = float_literal(p, value.value.data, p.scalar(op.result.type, op))
-    elif name == "DenseIntOrFPElementsAttr" and type(op.result.type).__name__ == "VectorType":
-        dense_constant(p, op, value)
-    else:
-        p.fail(op, f"a constant of type {op.result.type} has no form in C", "use memref.global")
-
-
-def select(p: FunctionPrinter, op: arith.SelectOp) -> None:
-    """arith.select of buffers: a pointer variable."""
-    made = Carried(p, op.result, "", op)
-    a, b = made.taken(p, op.lhs), made.taken(p, op.rhs)
-    condition = p.expr(op.cond)
-    made.name = p.new_name(op.result, "buffer")
-    made.declare(p, f"{condition.at(OR + 1)} ? {a.text} : {b.text}")
-    p.values[op.result] = made.value(p, False)
-
-
 CONTROL_HANDLERS: dict[Any, Any] = {
     scf.ForOp: for_loop,
     scf.ParallelOp: parallel,
@@ -468,7 +318,5 @@ CONTROL_HANDLERS: dict[Any, Any] = {
     scf.IndexSwitchOp: index_switch,
     scf.ExecuteRegionOp: execute_region,
     memref.AllocaScopeOp: execute_region,
-    func.CallOp: call,
-    func.ReturnOp: return_values,
-    arith.ConstantOp: constant,
 }
+"""How each op of control flow is printed."""

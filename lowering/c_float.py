@@ -16,7 +16,8 @@ from xdsl.dialects import arith
 from xdsl.dialects import math as math_dialect
 
 from uopc.lowering import c_helpers as helpers
-from uopc.lowering.c_integer import INTEGER_RULES, absolute, bit_count, power, truth
+from uopc.lowering.c_choice import INTEGER_RULES
+from uopc.lowering.c_integer import absolute, bit_count, power, truth
 from uopc.lowering.c_style import FunctionPrinter, combine
 from uopc.lowering.c_types import (
     ADD,

@@ -78,7 +78,7 @@ def _floats(array: np.ndarray[Any, Any], t: Scalar) -> list[str]:
     if finite.all() and array.size > READABLE:
         # 9 and 17 digits name a float and a double uniquely, also when read as a double first.
         form = "%.9g" if t is F32 else "%.17g"
-        texts = (f"{form}\n" * array.size % tuple(array.tolist())).split()
+        texts: list[str] = [*(f"{form}\n" * array.size % tuple(array.tolist())).split()]
         for i in np.flatnonzero((array == 0) & np.signbit(array)).tolist():
             texts[i] = "-0.0"  # as an integer, -0 is 0
         return texts

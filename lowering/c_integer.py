@@ -24,7 +24,6 @@ from uopc.lowering.c_types import (
     BIT_XOR,
     CHOICE,
     COMPARE,
-    EQUAL,
     I1,
     INDEX,
     MULTIPLY,
@@ -74,13 +73,7 @@ def unsigned_operand(e: Expr, level: int = UNARY) -> str:
     return f"({e.type.unsigned}){e.at(UNARY)}"
 
 
-def _bounded(e: Expr, t: Scalar) -> Expr:
-    if e.low < t.low or e.high > t.high:
-        e.low, e.high = t.low, t.high
-    return e
-
-
-def _is_small(e: Expr) -> bool:
+def is_small(e: Expr) -> bool:
     return e.sizelike or (e.low >= -SMALL and e.high <= SMALL)
 
 
@@ -93,7 +86,7 @@ def modular(
         return literal(wrap(low, t), t)
     level = MULTIPLY if sign == "*" else ADD
     fits = t.low <= low and high <= t.high
-    if not fits and t is INDEX and _is_small(a) and _is_small(b):
+    if not fits and t is INDEX and is_small(a) and is_small(b):
         fits = op is not None and op.results[0] not in p.live.data
         low, high = t.low, t.high
     if fits or t.bits < 32:
@@ -106,7 +99,7 @@ def modular(
             return combine(f"({t.ctype})({text})", UNARY, t, (a, b), t.low, t.high)
         made = combine(text, level, t, (a, b), low, high)
         made.compound = (a.text, sign, right.text)
-        made.sizelike = t is INDEX and _is_small(a) and _is_small(b)
+        made.sizelike = t is INDEX and is_small(a) and is_small(b)
         return made
     sign, left, right = _modular_texts(t, a, sign, b, level)
     text = f"{left} {sign} {right}"
@@ -302,143 +295,11 @@ def extreme(kind: str) -> Any:
             pick = min if is_min else max
             made = _helper(helpers.integer_extreme(p.prelude, t, kind[:3]), t, a, b)
             made.low, made.high = pick(a.low, b.low), pick(a.high, b.high)
-            made.sizelike = _is_small(a) and _is_small(b)
+            made.sizelike = is_small(a) and is_small(b)
             return made
         return _helper(helpers.integer_extreme(p.prelude, t, kind), t, a, b)
 
     return rule
-
-
-_PREDICATES = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
-
-
-def compare(p: FunctionPrinter, op: Any, t: Scalar, r: Scalar, a: Expr, b: Expr) -> Expr:
-    """arith.cmpi, folded where the bounds decide it: compilers warn of such comparisons."""
-    predicate = op.predicate.value.data
-    sign = _PREDICATES[predicate]
-    is_unsigned = predicate >= 6
-    if t.is_bool and not is_unsigned and predicate >= 2:  # signed, true is -1
-        a, b = b, a
-    if a.text == b.text:
-        return literal(int(sign in ("==", "<=", ">=")), I1)
-    left, right = _unsigned_bounds(a, b, t) if is_unsigned else ((a.low, a.high), (b.low, b.high))
-    decided = _decide(sign, left, right)
-    if decided is not None:
-        return literal(decided, I1)
-    level = EQUAL if predicate < 2 else COMPARE
-    if is_unsigned and not t.is_bool and (a.low < 0 or b.low < 0):
-        # Both sides in the unsigned type; under 32 bits both promote to int alike.
-        return truth(f"{_cast(a, t)} {sign} {_cast(b, t)}", level, a, b)
-    return truth(f"{a.at(SHIFT + 1)} {sign} {b.at(SHIFT + 1)}", level, a, b)
-
-
-def _cast(e: Expr, t: Scalar) -> str:
-    if e.is_literal:
-        return f"{e.low & ((1 << t.bits) - 1)}u"
-    return f"({t.unsigned}){e.at(UNARY)}"
-
-
-def _unsigned_bounds(a: Expr, b: Expr, t: Scalar) -> tuple[tuple[int, int], tuple[int, int]]:
-    def one(e: Expr) -> tuple[int, int]:
-        if e.low >= 0:
-            return e.low, e.high
-        if e.high < 0:
-            return e.low + (1 << t.bits), e.high + (1 << t.bits)
-        return 0, (1 << t.bits) - 1
-
-    return one(a), one(b)
-
-
-def _decide(sign: str, a: tuple[int, int], b: tuple[int, int]) -> int | None:
-    if sign in ("==", "!="):
-        if a[0] == a[1] == b[0] == b[1]:
-            return int(sign == "==")
-        return int(sign == "!=") if a[1] < b[0] or b[1] < a[0] else None
-    if sign in (">", ">="):
-        a, b, sign = b, a, "<" if sign == ">" else "<="
-    if sign == "<":
-        return 1 if a[1] < b[0] else 0 if a[0] >= b[1] else None
-    return 1 if a[1] <= b[0] else 0 if a[0] > b[1] else None
-
-
-def select(p: FunctionPrinter, op: Any, t: Scalar, r: Scalar, c: Expr, a: Expr, b: Expr) -> Expr:
-    """arith.select of numbers."""
-    if c.is_literal:
-        return a if c.low else b
-    if a.text == b.text:
-        return a
-    text = f"{c.at(OR_LEVEL)} ? {a.at(CHOICE + 1)} : {b.at(CHOICE + 1)}"
-    if r.is_float:
-        return combine(text, CHOICE, r, (c, a, b))
-    low, high = min(a.low, b.low), max(a.high, b.high)
-    if a.is_literal and b.is_literal and r.bits == 64:
-        return combine(f"({r.ctype})({text})", UNARY, r, (c, a, b), low, high)
-    made = combine(text, CHOICE, r, (c, a, b), low, high)
-    made.sizelike = _is_small(a) and _is_small(b)
-    return made
-
-
-OR_LEVEL = BIT_OR
-"""A condition of `? :` tighter than && and || stands without parentheses."""
-
-
-def extend_signed(p: FunctionPrinter, op: Any, t: Scalar, r: Scalar, a: Expr) -> Expr:
-    """arith.extsi; arith.index_cast to a wider type."""
-    if a.is_literal:
-        return literal(-a.low if t.is_bool else a.low, r)
-    if t.is_bool:
-        cast = f"({r.ctype})" if r.bits == 64 else ""
-        return combine(f"-{cast}{a.at(UNARY)}", UNARY, r, (a,), -1, 0)
-    if r.bits <= 32 or t.bits == r.bits:
-        return _retyped(a, r)
-    return combine(f"({r.ctype}){a.at(UNARY)}", UNARY, r, (a,), a.low, a.high)
-
-
-def extend_unsigned(p: FunctionPrinter, op: Any, t: Scalar, r: Scalar, a: Expr) -> Expr:
-    """arith.extui."""
-    if a.is_literal:
-        return literal(a.low & ((1 << t.bits) - 1), r)
-    if a.low >= 0:
-        if r.bits <= 32:
-            return _retyped(a, r)
-        return combine(f"({r.ctype}){a.at(UNARY)}", UNARY, r, (a,), a.low, a.high)
-    inner = f"({t.unsigned}){a.at(UNARY)}"
-    text = f"({r.ctype}){inner}" if r.bits == 64 else inner
-    return combine(text, UNARY, r, (a,), 0, (1 << t.bits) - 1)
-
-
-def _retyped(a: Expr, r: Scalar) -> Expr:
-    """The same C expression read as another integer type of at most 32 bits, or of its width."""
-    made = Expr(a.text, a.level, r, a.low, a.high)
-    made.depth, made.reads, made.mutable = a.depth, a.reads, a.mutable
-    made.modular, made.modular_level, made.sizelike = "", PRIMARY, a.sizelike
-    if a.type.bits == r.bits:
-        made.modular, made.modular_level = a.modular, a.modular_level
-    return made
-
-
-def truncate(p: FunctionPrinter, op: Any, t: Scalar, r: Scalar, a: Expr) -> Expr:
-    """arith.trunci: modulo the width."""
-    if a.is_literal:
-        return literal(wrap(a.low, r), r)
-    if r.is_bool:
-        return (
-            truth(f"{a.at(UNARY)} & 1", BIT_AND, a) if (a.low, a.high) != (0, 1) else _retyped(a, r)
-        )
-    inner = f"({a.modular})" if a.modular and a.modular_level < UNARY else a.modular
-    fits = r.low <= a.low and a.high <= r.high
-    bounds = (a.low, a.high) if fits else (r.low, r.high)
-    made = combine(f"({r.ctype}){inner or a.at(UNARY)}", UNARY, r, (a,), *bounds)
-    if r.bits == 32 and inner:
-        made.modular, made.modular_level = f"(uint32_t){inner}", UNARY
-    return made
-
-
-def index_cast(p: FunctionPrinter, op: Any, t: Scalar, r: Scalar, a: Expr) -> Expr:
-    """arith.index_cast: sign-extends or truncates."""
-    if t.bits == r.bits:
-        return _retyped(a, r)
-    return (extend_signed if t.bits < r.bits else truncate)(p, op, t, r, a)
 
 
 def multiply_extended(signed: bool) -> Any:
@@ -515,7 +376,7 @@ def constant_value(value: Any, t: Scalar) -> Expr:
     return literal(wrap(value.value.data, t), t)
 
 
-INTEGER_RULES: dict[Any, Any] = {
+ARITHMETIC_RULES: dict[Any, Any] = {
     arith.AddiOp: add,
     arith.SubiOp: subtract,
     arith.MuliOp: multiply,
@@ -536,10 +397,5 @@ INTEGER_RULES: dict[Any, Any] = {
     arith.MaxSIOp: extreme("max"),
     arith.MinUIOp: extreme("minu"),
     arith.MaxUIOp: extreme("maxu"),
-    arith.CmpiOp: compare,
-    arith.SelectOp: select,
-    arith.ExtSIOp: extend_signed,
-    arith.ExtUIOp: extend_unsigned,
-    arith.TruncIOp: truncate,
-    arith.IndexCastOp: index_cast,
 }
+"""The rule of each op that computes integers from integers of one type."""

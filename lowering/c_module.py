@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr, VectorType
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation
 
 from uopc.dialects.errors import UopcError
 from uopc.dialects.locations import nearest_location
 from uopc.dialects.op_text import op_text
 from uopc.lowering.c_names import Names, is_plain_identifier, sanitize
-from uopc.lowering.c_types import Scalar, scalar_type
+from uopc.lowering.c_types import Scalar, is_memref, is_vector, scalar_type
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Symbols:
         self.global_ops: dict[str, memref.GlobalOp] = {}
         self.target = target
         names = Names()
-        self.ops = [op for op in module.body.blocks[0].ops] if module.body.blocks else []
+        self.ops = list(module.body.blocks[0].ops) if module.body.blocks else []
         self.calls: dict[Operation, set[str]] = {}
         """Which symbols each function calls."""
         self._name_all(names, static_kernels)
@@ -128,12 +128,12 @@ class Symbols:
 
     def _declare(self, signature: Signature) -> None:
         op = signature.op
-        attributes = list(op.arg_attrs.data) if op.arg_attrs is not None else []
+        attributes: list[Any] = list(op.arg_attrs.data) if op.arg_attrs is not None else []
         names = Names(self.taken)
         inputs = op.function_type.inputs.data
         arguments = () if op.is_declaration else op.args
         for index, t in enumerate(inputs):
-            facts = attributes[index].data if index < len(attributes) else {}
+            facts: dict[str, Attribute] = attributes[index].data if index < len(attributes) else {}
             hint = arguments[index].name_hint if arguments else None
             given = facts.get("uopc.name")
             if isinstance(given, StringAttr) and given.data:
@@ -153,7 +153,7 @@ class Symbols:
         signature.doc = doc.data if isinstance(doc, StringAttr) else ""
 
     def _parameter(self, op: func.FuncOp, t: Attribute, name: str, facts: Any) -> Parameter:
-        if not isinstance(t, MemRefType):
+        if not is_memref(t):
             return Parameter(name, self.value_type(op, t))
         element = self._scalar(op, t.element_type)
         unsigned = "uopc.unsigned" in facts and not element.is_float
@@ -168,9 +168,9 @@ class Symbols:
 
     def value_type(self, op: func.FuncOp, t: Attribute) -> str:
         """The C type of a parameter or result; vector types are the printer's own."""
-        if isinstance(t, MemRefType):
+        if is_memref(t):
             return f"{self._scalar(op, t.element_type).ctype} *"
-        if isinstance(t, VectorType):
+        if is_vector(t):
             self._fail(
                 op,
                 f"a vector ({t}) crosses a function's border",
@@ -193,7 +193,7 @@ class Symbols:
 
         self._fail(op, "is not part of a C program", nearest_hint(op.name, {}))
 
-    def _fail(self, op: Operation, message: str, hint: str) -> Any:
+    def _fail(self, op: Operation, message: str, hint: str) -> NoReturn:
         raise UopcError(
             f"unsupported-in-{self.target}",
             f"'{op.name}': {message}",

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from xdsl.dialects.builtin import MemRefType, UnregisteredOp, VectorType
+from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from uopc.dialects.errors import UopcError
@@ -32,6 +32,8 @@ from uopc.lowering.c_types import (
     Expr,
     Lanes,
     Scalar,
+    is_memref,
+    is_vector,
     lanes_type,
     scalar_type,
 )
@@ -99,7 +101,7 @@ class FunctionPrinter:
         try:
             found = self._lanes[id(attribute)]
         except KeyError:
-            found = lanes_type(attribute) if isinstance(attribute, VectorType) else None
+            found = lanes_type(attribute) if is_vector(attribute) else None
             self._lanes[id(attribute)] = found
             self._kept.append(attribute)
         if found is None:
@@ -123,9 +125,9 @@ class FunctionPrinter:
 
     def ctype(self, attribute: Attribute, op: Operation) -> str:
         """The C type of a variable that holds a value of this type."""
-        if isinstance(attribute, VectorType):
+        if is_vector(attribute):
             return self.vector(attribute, op).name
-        if isinstance(attribute, MemRefType):
+        if is_memref(attribute):
             return f"{self.scalar(attribute.element_type, op).ctype} *"
         return self.scalar(attribute, op).ctype
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, TypeGuard, cast
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -24,6 +25,7 @@ from xdsl.dialects.builtin import (
     Float64Type,
     IndexType,
     IntegerType,
+    MemRefType,
     Signedness,
     VectorType,
 )
@@ -32,6 +34,16 @@ from xdsl.ir import Attribute
 # C's operator precedence, as far as the printer needs it; a higher number binds tighter.
 PRIMARY, UNARY, MULTIPLY, ADD, SHIFT, COMPARE, EQUAL = 16, 14, 13, 12, 11, 10, 9
 BIT_AND, BIT_XOR, BIT_OR, AND, OR, CHOICE = 8, 7, 6, 5, 4, 3
+
+
+def is_vector(attribute: Attribute) -> TypeGuard[VectorType[Attribute]]:
+    """Whether a type is a vector."""
+    return isinstance(attribute, VectorType)
+
+
+def is_memref(attribute: Attribute) -> TypeGuard[MemRefType[Attribute]]:
+    """Whether a type is a ranked memref."""
+    return isinstance(attribute, MemRefType)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +116,9 @@ _SIGNED = {1: I1, 8: I8, 16: I16, 32: I32, 64: I64}
 def scalar_type(attribute: Attribute) -> Scalar | None:
     """The number type of a builtin type, or None if C has none."""
     if isinstance(attribute, IntegerType):
-        table = _UNSIGNED if attribute.signedness.data is Signedness.UNSIGNED else _SIGNED
-        return table.get(attribute.width.data)
+        integer = cast(Any, attribute)
+        table = _UNSIGNED if integer.signedness.data is Signedness.UNSIGNED else _SIGNED
+        return table.get(integer.width.data)
     return _FLOATS.get(type(attribute))
 
 

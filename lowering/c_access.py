@@ -1,0 +1,189 @@
+"""Loads and stores, of elements and of vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects import memref, vector
+
+from uopc.lowering.c_address import element, pointer
+from uopc.lowering.c_lanes import INLINE, as_mask, converted, lanes_of, vector_expr
+from uopc.lowering.c_style import FunctionPrinter
+from uopc.lowering.c_types import PRIMARY, UNARY, Buffer, Expr, Lanes
+
+
+def load(p: FunctionPrinter, op: memref.LoadOp) -> None:
+    """memref.load."""
+    buffer = p.buffer(op.memref)
+    made = element(p, op, buffer, op.indices)
+    made.reads = True
+    t = buffer.element
+    if not t.is_float:
+        made.low, made.high = t.low, t.high
+    if buffer.unsigned:
+        made.text, made.level = f"({t.ctype}){made.text}", UNARY
+    p.define(op.res, made)
+
+
+def writable(p: FunctionPrinter, op: Any, buffer: Buffer) -> None:
+    """Refuse to write what is declared read-only."""
+    if buffer.is_const:
+        p.fail(
+            op,
+            f"writes '{buffer.pointer}', which is constant or llvm.readonly",
+            "drop the attribute from the argument, or write to another buffer",
+        )
+
+
+def store(p: FunctionPrinter, op: memref.StoreOp) -> None:
+    """memref.store."""
+    buffer = p.buffer(op.memref)
+    writable(p, op, buffer)
+    target = element(p, op, buffer, op.indices)
+    value = p.expr(op.value)
+    p.flush_reads()
+    text, compound = target.text, value.compound
+    if compound is not None and compound[0] == text:
+        p.statement(f"{text} {compound[1]}= {compound[2]};")
+    else:
+        p.statement(f"{text} = {value.text};")
+
+
+def vector_load(p: FunctionPrinter, op: vector.LoadOp) -> None:
+    """vector.load: contiguous elements, at any address."""
+    buffer = p.buffer(op.base)
+    lanes = p.vector(op.result.type, op)
+    where = pointer(p, op, buffer, op.indices)
+    p.define(op.result, _loaded(p, where, lanes))
+
+
+def _loaded(p: FunctionPrinter, where: Expr, lanes: Lanes) -> Expr:
+    t = p.lanes_name(lanes)
+    if lanes.count == lanes.width and not lanes.is_mask:
+        made = vector_expr(p, f"*(const {t} *){where.at(UNARY)}", UNARY, lanes, where)
+    else:
+        name = _partial_load(p, lanes)
+        made = vector_expr(p, f"{name}({where.text})", PRIMARY, lanes, where)
+    made.reads = True
+    return made
+
+
+def _memory_type(lanes: Lanes) -> str:
+    return "uint8_t" if lanes.is_mask else lanes.element.ctype
+
+
+def _partial_load(p: FunctionPrinter, lanes: Lanes) -> str:
+    """load: lanes that are fewer than the vector has, or truth values of a byte each."""
+    t = p.lanes_name(lanes)
+    kind = "mask" if lanes.is_mask else lanes.element.key
+    name = f"load_{lanes.count}_{kind}_{t}"
+    value = f"({lanes.element.ctype})-p[lane]" if lanes.is_mask else "p[lane]"
+    return p.prelude.need(
+        name,
+        lambda _: (
+            f"""{INLINE} {t} {name}(const {_memory_type(lanes)} *p)
+{{
+    {t} r = {{0}};
+    for (int lane = 0; lane < {lanes.count}; lane++)
+        r[lane] = {value};
+    return r;
+}}"""
+        ),
+    )
+
+
+def vector_store(p: FunctionPrinter, op: vector.StoreOp) -> None:
+    """vector.store."""
+    buffer = p.buffer(op.base)
+    writable(p, op, buffer)
+    where = pointer(p, op, buffer, op.indices)
+    value = p.expr(op.vector)
+    p.flush_reads()
+    lanes = lanes_of(value)
+    t = p.lanes_name(lanes)
+    if lanes.count == lanes.width and not lanes.is_mask:
+        p.statement(f"*({t} *){where.at(UNARY)} = {value.text};")
+        return
+    kind = "mask" if lanes.is_mask else lanes.element.key
+    name = f"store_{lanes.count}_{kind}_{t}"
+    stored = "(uint8_t)(v[lane] & 1)" if lanes.is_mask else "v[lane]"
+    p.prelude.need(
+        name,
+        lambda _: (
+            f"""{INLINE} void {name}({_memory_type(lanes)} *p, {t} v)
+{{
+    for (int lane = 0; lane < {lanes.count}; lane++)
+        p[lane] = {stored};
+}}"""
+        ),
+    )
+    p.statement(f"{name}({where.text}, {value.text});")
+
+
+def masked_load(p: FunctionPrinter, op: vector.MaskedLoadOp) -> None:
+    """vector.maskedload: only lanes whose mask is set touch memory."""
+    buffer = p.buffer(op.base)
+    lanes = p.vector(op.result.type, op)
+    where = pointer(p, op, buffer, op.indices)
+    other = p.expr(op.pass_thru)
+    if lanes.is_mask:
+        lanes = lanes_of(other)
+    mask = converted(p, p.expr(op.mask), lanes.mask())
+    t, m = p.lanes_name(lanes), p.lanes_name(lanes.mask())
+    kind = f"mask{lanes.count}_" if lanes.is_mask else ""
+    name = f"masked_load_{kind}{t}"
+    value = f"({lanes.element.ctype})-p[lane]" if lanes.is_mask else "p[lane]"
+    loop = f"""    for (int lane = 0; lane < {lanes.width}; lane++)
+        if (mask[lane])
+            other[lane] = {value};
+    return other;"""
+    p.prelude.need(
+        name,
+        lambda _: (
+            f"{INLINE} {t} {name}(const {_memory_type(lanes)} *p, {m} mask, {t} other)\n"
+            f"{{\n{loop}\n}}"
+        ),
+    )
+    made = vector_expr(
+        p, f"{name}({where.text}, {mask.text}, {other.text})", PRIMARY, lanes, where, mask, other
+    )
+    made.reads = True
+    p.define(op.result, made)
+
+
+def masked_store(p: FunctionPrinter, op: vector.MaskedStoreOp) -> None:
+    """vector.maskedstore."""
+    buffer = p.buffer(op.base)
+    writable(p, op, buffer)
+    where = pointer(p, op, buffer, op.indices)
+    value = p.expr(op.value_to_store)
+    lanes = lanes_of(value)
+    mask = as_mask(p, p.expr(op.mask), lanes)
+    p.flush_reads()
+    t, m = p.lanes_name(lanes), p.lanes_name(lanes.mask())
+    kind = f"mask{lanes.count}_" if lanes.is_mask else ""
+    name = f"masked_store_{kind}{t}"
+    stored = "(uint8_t)(v[lane] & 1)" if lanes.is_mask else "v[lane]"
+    p.prelude.need(
+        name,
+        lambda _: (
+            f"""{INLINE} void {name}({_memory_type(lanes)} *p, {m} mask, {t} v)
+{{
+    for (int lane = 0; lane < {lanes.width}; lane++)
+        if (mask[lane])
+            p[lane] = {stored};
+}}"""
+        ),
+    )
+    p.statement(f"{name}({where.text}, {mask.text}, {value.text});")
+
+
+ACCESS_HANDLERS: dict[Any, Any] = {
+    memref.LoadOp: load,
+    memref.StoreOp: store,
+    vector.LoadOp: vector_load,
+    vector.StoreOp: vector_store,
+    vector.MaskedLoadOp: masked_load,
+    vector.MaskedStoreOp: masked_store,
+}
+"""How each op that reads or writes elements is printed."""
