@@ -76,16 +76,21 @@ def reshape_index(index: Index, after: Sequence[Size], before: Sequence[Size]) -
     """The element of a tensor of sizes `before` at the row-major position of `index` in `after`.
 
     The shapes are cut into the smallest groups of axes with equal products, so that an axis that
-    the reshape does not touch keeps its index.
+    the reshape does not touch keeps its index. Axes of size 1 are in no group: their index is 0.
     """
+    result = [as_expr(0)] * len(before)
     if element_count(before) == 0:
-        return (as_expr(0),) * len(before)
-    result: list[Expr] = []
-    for axes_after, axes_before in _groups(after, before):
+        return tuple(result)
+    axes_after = [axis for axis, n in enumerate(after) if n != 1]
+    axes_before = [axis for axis, n in enumerate(before) if n != 1]
+    groups = _groups([after[k] for k in axes_after], [before[k] for k in axes_before])
+    for group_after, group_before in groups:
         flat: Expr = as_expr(0)
-        for axis in axes_after:
+        for axis in (axes_after[k] for k in group_after):
             flat = flat * after[axis] + index[axis]
-        result.extend(_unravel(flat, [before[axis] for axis in axes_before]))
+        axes = [axes_before[k] for k in group_before]
+        for axis, part in zip(axes, _unravel(flat, [before[k] for k in axes]), strict=True):
+            result[axis] = part
     return tuple(result)
 
 
