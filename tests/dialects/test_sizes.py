@@ -122,9 +122,9 @@ def test_names_that_text_cannot_spell():
         with pytest.raises(VerifyException) as caught:
             SizesAttr((symbol(name, 0, 1),))
         assert str(caught.value) == f"a size cannot have the name {name!r}"
-    with pytest.raises(VerifyException, match="^the symbol 'n' has its bounds twice$"):
+    with pytest.raises(VerifyException, match=r"^the symbol 'n' has its bounds twice$"):
         SizesAttr((symbol("n", 0, 1), symbol("n", 0, 2)))
-    with pytest.raises(VerifyException, match="^size i: expected symbols only, got i$"):
+    with pytest.raises(VerifyException, match=r"^size i: expected symbols only, got i$"):
         SizesAttr((new_range("i", 4),))
 
 
