@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, scf
@@ -44,18 +45,21 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnitAttr,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from uopc.dialects import kernel, loop
 from uopc.dialects.errors import UopcError
-from uopc.dialects.index_expr import Expr, as_expr
+from uopc.dialects.index_expr import Expr, as_expr, atom_expr
 from uopc.dialects.locations import location_of
-from uopc.passes.combine import combine, combined_identity
-from uopc.passes.loop_dag import LoopDag
+from uopc.passes.combine import combined_identity
+from uopc.passes.loop_dag import NO_RANGES, LoopDag, Ranges, is_loop, length_of, own_ranges
+from uopc.passes.loop_masks import Mask, guards_of, lane_mask, mask_of
 from uopc.passes.loop_placement import Placement, Statement
-from uopc.passes.loop_scopes import Scope, Scopes, unproven
-from uopc.passes.scalar_builder import INDEX, ScalarBuilder
+from uopc.passes.loop_scopes import Lanes, Scope, unproven
+from uopc.passes.loop_stores import store_scalar, store_vector
+from uopc.passes.loop_values import Values
+from uopc.passes.scalar_builder import INDEX
 
 
 @dataclass(frozen=True)
@@ -92,9 +96,10 @@ class _Linearize:
         self.dag = LoopDag(op)
         types = [kernel.linear_type(a.type) for a in op.block.args]
         self.entry = Block(arg_types=types)
-        self.scopes = Scopes(self.dag, self.entry)
+        self.scopes = Values(self.dag, self.entry)
         self.done: set[Statement] = set()
         self.accumulators: dict[Statement, list[SSAValue]] = {}
+        """Of each reduction that runs: its results, copy by copy."""
         for old, new in zip(op.block.args, self.entry.args, strict=True):
             new.name_hint = old.name_hint
         count = len(op.size_arguments)
@@ -103,7 +108,6 @@ class _Linearize:
             zip(op.buffers, self.entry.args[count:], strict=True)
         ):
             self.scopes.buffers[old] = (new, op.sizes_of_buffer(position))
-        self.guards = self.dag.guards
 
     def function(self) -> func.FuncOp:
         self.emit(Placement(self.dag).statements, 0)
@@ -139,9 +143,12 @@ class _Linearize:
             ready = [s for s in remaining if len(s.path) == depth and self.done.issuperset(s.needs)]
             if ready:
                 for statement in ready:
+                    self.begin(statement, depth)
                     self.execute(statement)
                     if len(statement.home) == depth:
                         self.finish(statement)
+                    else:
+                        self.done.add(statement)
                 finished = set(ready)
             else:
                 range_op, group = self.next_loop(remaining, depth)
@@ -175,47 +182,112 @@ class _Linearize:
         raise AssertionError("statements wait for each other")
 
     def loop(self, range_op: loop.RangeOp, group: Sequence[Statement], depth: int) -> None:
-        """Open the loop of a range, emit a group of statements in it, and close it."""
-        outer = self.scopes.top
-        carried = [s for s in group if isinstance(s.op, loop.ReduceOp) and len(s.home) <= depth]
-        for statement in carried:
-            if len(statement.home) == depth:
-                self.accumulators[statement] = self.initial(statement)
+        """Run a group of statements over a range: a loop where no guard cuts in, then the rest."""
         for statement in group:
-            if isinstance(statement.op, loop.TileOp) and len(statement.home) == depth:
-                self.allocate(statement.op)
-        before = [v for s in carried for v in self.accumulators[s]]
-        body = Block(arg_types=[INDEX, *(v.type for v in before)])
-        induction, *arguments = body.args
-        induction.name_hint = range_op.result.name_hint
+            if len(statement.home) == depth:
+                self.begin(statement, depth)
         (end,) = self.dag.expressions(range_op.end, range_op.operands_)
-        zero, last, one = (self.scopes.index(e) for e in (as_expr(0), end, as_expr(1)))
-        self.assign(carried, arguments)
-        self.scopes.stack.append(Scope(range_op, induction, body))
-        self.guarded(group, carried, depth + 1)
-        self.scopes.stack.pop()
-        after = [v for s in carried for v in self.accumulators[s]]
-        body.add_op(scf.YieldOp(*after))
-        made = scf.ForOp(zero, last, one, before, Region(body))
-        outer.block.add_op(made)
-        self.assign(carried, made.results)
+        end = self.scopes.resolved(end)
+        whole = self.unguarded_steps(range_op, end)
+        constant = end.as_int()
+        if constant is None or whole == constant:
+            self.open_loop(range_op, as_expr(0), end, group, depth)
+        else:
+            if whole:
+                self.scopes.shorten(range_op, as_expr(whole))
+                self.open_loop(range_op, as_expr(0), as_expr(whole), group, depth)
+                self.scopes.forget(range_op)
+            if constant - whole > _PEELED_STEPS:
+                self.open_loop(range_op, as_expr(whole), end, group, depth)
+            else:
+                for step in range(whole, constant):
+                    self.peel(range_op, step, group, depth)
         for statement in group:
             if len(statement.home) == depth:
                 self.finish(statement)
 
+    def unguarded_steps(self, range_op: loop.RangeOp, end: Expr) -> int:
+        """How many first steps of a range need no guard, whatever the ranges inside of it do."""
+        constant = end.as_int()
+        if constant is None:
+            return 0
+        leaf = self.scopes.leaf_of(range_op)
+        steps = constant
+        for condition, ranges in self.dag.guard_ranges:
+            if range_op not in ranges or all(map(is_loop, ranges)):
+                continue
+            expr = self.scopes.resolved(condition)
+            slope = (expr - expr.substitute({leaf: 0})).substitute({leaf: 1}).as_int()
+            if slope is None or slope >= 0:
+                continue
+            # rest + slope * r >= 0 for the least rest is r <= rest / -slope
+            least = (expr - atom_expr(leaf) * slope).bounds[0]
+            steps = min(steps, max(least // -slope + 1, 0))
+        return steps
+
+    def open_loop(
+        self,
+        range_op: loop.RangeOp,
+        begin: Expr,
+        end: Expr,
+        group: Sequence[Statement],
+        depth: int,
+    ) -> None:
+        """A loop of a range from `begin` to `end` with a group of statements in it."""
+        outer = self.scopes.top
+        carried = self.carried(group, depth)
+        before = [v for s in carried for v in self.accumulators[s]]
+        body = Block(arg_types=[INDEX, *(v.type for v in before)])
+        induction, *arguments = body.args
+        induction.name_hint = range_op.result.name_hint
+        first, last, one = (self.scopes.index(e) for e in (begin, end, as_expr(1)))
+        self.assign(carried, arguments)
+        self.scopes.stack.append(Scope(range_op, induction, body))
+        self.done.difference_update(group)
+        self.guarded(group, carried, depth + 1)
+        self.scopes.stack.pop()
+        after = [v for s in carried for v in self.accumulators[s]]
+        body.add_op(scf.YieldOp(*after))
+        made = scf.ForOp(first, last, one, before, Region(body))
+        outer.block.add_op(made)
+        self.assign(carried, made.results)
+
+    def peel(
+        self, range_op: loop.RangeOp, step: int, group: Sequence[Statement], depth: int
+    ) -> None:
+        """One step of a range, with its number in place of the index."""
+        self.scopes.fix(range_op, step)
+        induction = self.scopes.index(as_expr(step))
+        self.scopes.stack.append(Scope(range_op, induction, self.scopes.top.block))
+        self.done.difference_update(group)
+        self.guarded(group, self.carried(group, depth), depth + 1)
+        self.scopes.stack.pop()
+        self.scopes.forget(range_op)
+
+    def carried(self, group: Sequence[Statement], depth: int) -> list[Statement]:
+        """The reductions whose accumulators live outside of the loop about to be opened."""
+        return [s for s in group if isinstance(s.op, loop.ReduceOp) and len(s.home) <= depth]
+
     def guarded(self, group: Sequence[Statement], carried: Sequence[Statement], depth: int) -> None:
-        """Emit a group inside of the loop just opened, under the guards that it completes."""
+        """Emit a group inside of the loop just opened, under the guards that it completes.
+
+        Guards that depend on copies or lanes are left to the accesses.
+        """
         scope = self.scopes.top
-        open_ranges = {s.range for s in self.scopes.stack if s.range is not None}
-        conditions: list[Expr] = []
-        for guard in self.guards:
-            free = self.dag.free_in(guard)
-            if scope.range in free and free <= open_ranges:
-                conditions.extend(unproven(guard))
+        open_ranges = self.scopes.open_ranges
+        conditions = [
+            resolved
+            for condition, ranges in self.dag.guard_ranges
+            if scope.range in ranges and ranges <= open_ranges
+            for resolved in unproven([self.scopes.resolved(condition)])
+        ]
+        if any(c.bounds[1] < 0 for c in conditions):
+            self.done.update(group)
+            return
         if not conditions:
             self.emit(group, depth)
             return
-        condition = self.scopes.all_at_least_zero(conditions, scope)
+        condition = self.scopes.all_at_least_zero(conditions)
         before = [v for s in carried for v in self.accumulators[s]]
         inside = Block()
         self.scopes.stack.append(Scope(scope.range, scope.induction, inside))
@@ -231,125 +303,175 @@ class _Linearize:
         """Give reductions their accumulators, in order."""
         remaining = iter(values)
         for statement in carried:
-            fresh = [next(remaining) for _ in statement.op.results]
-            for value, result in zip(fresh, statement.op.results, strict=True):
+            old = self.accumulators[statement]
+            fresh = [next(remaining) for _ in old]
+            results = statement.op.results
+            for position, value in enumerate(fresh):
                 if value.name_hint is None:
-                    value.name_hint = result.name_hint or "acc"
+                    value.name_hint = results[position % len(results)].name_hint or "acc"
             self.accumulators[statement] = fresh
+
+    # Statements.
+
+    def copies(self, free: Ranges) -> list[Lanes]:
+        """The copies of the code that unrolled ranges ask for, the longest range outermost."""
+        unrolled = [r for r in free if r.kind.data == "unroll"]
+        unrolled.sort(key=lambda r: (-length_of(r), self.dag.position[r]))
+        return [
+            dict(zip(unrolled, numbers, strict=True))
+            for numbers in product(*(range(length_of(r)) for r in unrolled))
+        ]
+
+    def begin(self, statement: Statement, depth: int) -> None:
+        """Before a statement's own loops: first accumulators, or a tile's storage."""
+        if len(statement.home) != depth:
+            return
+        op = statement.op
+        if isinstance(op, loop.ReduceOp):
+            free = self.dag.free[op.results[0]]
+            self.accumulators[statement] = [
+                v for lanes in self.copies(free) for v in self.initial(op, free, lanes)
+            ]
+        elif isinstance(op, loop.TileOp) and op.result not in self.allocated():
+            self.allocate(op)
+
+    def allocated(self) -> set[SSAValue]:
+        """The tiles whose storage the open scopes have."""
+        return {key for s in self.scopes.stack for key in s.values if isinstance(key, SSAValue)}
 
     def finish(self, statement: Statement) -> None:
         """A statement's loops are closed: what it computed can be read."""
         self.done.add(statement)
-        if isinstance(statement.op, loop.ReduceOp):
-            for result, value in zip(
-                statement.op.results, self.accumulators[statement], strict=True
-            ):
-                self.scopes.top.values[result] = value
-
-    # Statements.
-
-    def initial(self, statement: Statement) -> list[SSAValue]:
         op = statement.op
-        assert isinstance(op, loop.ReduceOp)
+        if not isinstance(op, loop.ReduceOp):
+            return
+        values = iter(self.accumulators[statement])
+        for lanes in self.copies(self.dag.free[op.results[0]]):
+            for result in op.results:
+                self.scopes.top.values[self.scopes.key(result, lanes)] = next(values)
+
+    def initial(self, op: loop.ReduceOp, free: Ranges, lanes: Lanes) -> list[SSAValue]:
         if op.kind is None:
-            return [self.scopes.value(v) for v in op.init]
-        type_ = op.results[0].type
-        return [
-            self.scopes.root.builder.attribute_constant(
-                combined_identity(op.kind.data, type_), type_
-            )
-        ]
+            values = [self.scopes.value(v, lanes) for v in op.init]
+        else:
+            type_ = op.results[0].type
+            identity = combined_identity(op.kind.data, type_)
+            values = [self.scopes.root.builder.attribute_constant(identity, type_)]
+        along = self.scopes.vector_of(free)
+        if along is None:
+            return values
+        return [self.scopes.as_vector(v, length_of(along), NO_RANGES) for v in values]
 
     def allocate(self, op: loop.TileOp) -> None:
         """A tile's storage, in the scope where it is filled."""
-        type_ = op.result.type
-        made = memref.AllocaOp.get(
-            op.value.type, shape=list(kernel.buffer_of(op.result).get_shape())
-        )
+        shape = list(kernel.buffer_of(op.result).get_shape())
+        made = memref.AllocaOp.get(op.value.type, shape=shape)
         self.scopes.top.block.add_op(made)
         made.memref.name_hint = op.result.name_hint or "tile"
-        assert made.memref.type == type_
-        self.scopes.buffers[op.result] = (
-            made.memref,
-            kernel.buffer_of(op.result).get_shape(),
-        )
+        self.scopes.buffers[op.result] = (made.memref, shape)
+        self.scopes.top.values[op.result] = made.memref
 
     def execute(self, statement: Statement) -> None:
         """Emit a statement whose loops are all open."""
-        match statement.op:
-            case loop.StoreOp() as op:
-                self.write(op, None)
-            case loop.UpdateOp() as op:
-                self.write(op, None if op.kind.data == "set" else op.kind.data)
-            case loop.TileOp() as op:
-                self.fill(op, statement)
-            case loop.ReduceOp() as op:
-                if not statement.own:
-                    self.accumulators[statement] = self.initial(statement)
-                self.accumulators[statement] = self.combined(op, statement)
-            case op:
+        op = statement.op
+        match op:
+            case loop.StoreOp():
+                for lanes in self.copies(self.dag.free_of_statement[op]):
+                    self.write(op, None, lanes)
+            case loop.UpdateOp():
+                kind = None if op.kind.data == "set" else op.kind.data
+                for lanes in self.copies(self.dag.free_of_statement[op]):
+                    self.write(op, kind, lanes)
+            case loop.TileOp():
+                for lanes in self.copies(self.dag.free[op.value] | own_ranges(op)):
+                    self.fill(op, lanes)
+            case loop.ReduceOp():
+                self.step(op, statement)
+            case _:
                 raise AssertionError(f"{op.name} is not a statement")
 
-    def write(self, op: loop.StoreOp | loop.UpdateOp, kind: str | None) -> None:
-        scope = self.scopes.top
-        value = self.scopes.value(op.value)
-        target, indices = self.scopes.access(op)
-        conditions = unproven(self.dag.conditions(op))
-        block = Block() if conditions else scope.block
-        if kind is not None:
-            builder = ScalarBuilder(block)
-            old = builder.append(
-                memref.LoadOp.create(operands=[target, *indices], result_types=[value.type])
-            )
-            value = combine(builder, kind, old, [value])
-        block.add_op(memref.StoreOp.create(operands=[value, target, *indices]))
-        if conditions:
-            condition = self.scopes.all_at_least_zero(conditions, scope)
-            block.add_op(scf.YieldOp())
-            scope.block.add_op(scf.IfOp(condition, [], Region(block), Region()))
-
-    def fill(self, op: loop.TileOp, statement: Statement) -> None:
-        if not statement.own:
-            self.allocate(op)
-        value = self.scopes.value(op.value)
-        target, _ = self.scopes.buffers[op.result]
-        indices = [self.scopes.index(self.dag.index[o]) for o in op.over]
-        self.scopes.top.block.add_op(memref.StoreOp.create(operands=[value, target, *indices]))
-
-    def combined(self, op: loop.ReduceOp, statement: Statement) -> list[SSAValue]:
-        """The accumulators after one more step."""
-        values = [self.scopes.value(v) for v in op.values]
-        accumulators = self.accumulators[statement]
-        builder = self.scopes.top.builder
-        if op.kind is not None:
-            return [combine(builder, op.kind.data, accumulators[0], values)]
-        mapping: dict[SSAValue, SSAValue] = dict(
-            zip(op.combiner.block.args, [*accumulators, *values], strict=True)
-        )
-        for inner in op.combiner.block.ops:
-            if isinstance(inner, loop.YieldOp):
-                return [self.inner_value(mapping, v) for v in inner.values]
-            self.clone(inner, mapping, builder)
-        raise AssertionError("a combiner ends in uloop.yield")
-
-    def inner_value(self, mapping: dict[SSAValue, SSAValue], value: SSAValue) -> SSAValue:
-        """A value that a combiner uses: its own, or one from outside."""
-        found = mapping.get(value)
-        return self.scopes.value(value) if found is None else found
-
-    def clone(
-        self, op: Operation, mapping: dict[SSAValue, SSAValue], builder: ScalarBuilder
-    ) -> None:
-        if isinstance(op, arith.ConstantOp):
-            mapping[op.result] = self.scopes.root.builder.attribute_constant(
-                op.value, op.result.type
-            )
+    def write(self, op: loop.StoreOp | loop.UpdateOp, kind: str | None, lanes: Lanes) -> None:
+        scopes = self.scopes
+        free = self.dag.free_of_statement[op]
+        along = scopes.vector_of(free)
+        mask = scopes.access_mask(op, free, lanes, along)
+        if mask.never:
             return
-        made = type(op).create(
-            operands=[self.inner_value(mapping, o) for o in op.operands],
-            result_types=[r.type for r in op.results],
-            properties=op.properties,
-            attributes=op.attributes,
-        )
-        builder.block.add_op(made)
-        mapping.update(zip(op.results, made.results, strict=True))
+        value = scopes.value(op.value, lanes)
+        target, expressions = scopes.expressions_of(op, lanes)
+        block = Block() if mask.scalar else scopes.top.block
+        if along is None:
+            indices = [scopes.index(e) for e in expressions]
+            store_scalar(block, kind, value, target, indices)
+        else:
+            value = scopes.as_vector(value, length_of(along), free)
+            store_vector(scopes, block, kind, value, target, expressions, along, mask)
+        if mask.scalar:
+            condition = scopes.all_at_least_zero(mask.scalar)
+            block.add_op(scf.YieldOp())
+            scopes.top.block.add_op(scf.IfOp(condition, [], Region(block), Region()))
+
+    def fill(self, op: loop.TileOp, lanes: Lanes) -> None:
+        scopes = self.scopes
+        free = self.dag.free[op.value] | own_ranges(op)
+        along = scopes.vector_of(free)
+        value = scopes.value(op.value, lanes)
+        target, _ = scopes.buffers[op.result]
+        expressions = [scopes.resolved(self.dag.index[o], lanes) for o in op.over]
+        if along is None:
+            indices = [scopes.index(e) for e in expressions]
+            store_scalar(scopes.top.block, None, value, target, indices)
+        else:
+            value = scopes.as_vector(value, length_of(along), free)
+            store_vector(scopes, scopes.top.block, None, value, target, expressions, along, Mask())
+
+    def step(self, op: loop.ReduceOp, statement: Statement) -> None:
+        """One step of a reduction, for each copy of it; unrolled steps follow one another."""
+        own = own_ranges(op)
+        free = self.dag.free[op.results[0]]
+        count = len(op.results)
+        old = self.accumulators[statement]
+        new: list[SSAValue] = []
+        for position, lanes in enumerate(self.copies(free)):
+            current = old[position * count : (position + 1) * count]
+            for inner in self.copies(own):
+                current = self.one_step(op, current, free, {**lanes, **inner})
+            new.extend(current)
+        self.accumulators[statement] = new
+
+    def one_step(
+        self, op: loop.ReduceOp, current: list[SSAValue], free: Ranges, lanes: Lanes
+    ) -> list[SSAValue]:
+        scopes = self.scopes
+        own = own_ranges(op)
+        along = scopes.vector_of(free)
+        visible = scopes.open_ranges | frozenset(lanes) | free
+        guards = guards_of(scopes, own, visible)
+        mask = mask_of(scopes, guards, lanes, along)
+        if mask.never:
+            return current
+        values = [scopes.value(v, lanes) for v in op.values]
+        combined = scopes.combined(op, current, values, scopes.top, lanes)
+        if mask.always:
+            return combined
+        condition: SSAValue | None = None
+        if mask.lanes:
+            assert along is not None
+            condition = lane_mask(scopes, mask, length_of(along))
+        if mask.scalar:
+            scalar = scopes.all_at_least_zero(mask.scalar)
+            if condition is None:
+                condition = scalar
+            else:
+                assert along is not None
+                wide = scopes.as_vector(scalar, length_of(along), scopes.open_ranges)
+                condition = scopes.top.builder.op(arith.AndIOp, condition, wide)
+        assert condition is not None
+        return [
+            scopes.top.builder.select(condition, new, old)
+            for new, old in zip(combined, current, strict=True)
+        ]
+
+
+_PEELED_STEPS = 2
+"""As many steps behind a loop are written out; more become a second loop."""

@@ -45,7 +45,8 @@ class LoopDag:
         """The free ranges of stores and updates, which have no result to ask about."""
         self.statements: list[Operation] = []
         """Stores, updates, reductions and tiles, each after what it needs."""
-        self.guards: list[tuple[Expr, ...]] = []
+        self.guard_ranges: list[tuple[Expr, Ranges]] = []
+        """What must be at least 0 for anything to happen, with the ranges it depends on."""
         self.written: set[SSAValue] = set()
         """Buffers that a store or an update changes."""
         for symbol, argument in zip(op.symbol_vars, op.block.args, strict=False):
@@ -96,28 +97,32 @@ class LoopDag:
                     self.written.add(op.buffer)
                     self.free_of_statement[op] = free
             case loop.ReduceOp():
-                self.statements.append(op)
-                free -= self._own(op.over)
+                if not is_inline(op):
+                    self.statements.append(op)
+                free -= own_ranges(op)
             case loop.TileOp():
                 self.statements.append(op)
-                free -= self._own(op.over)
+                free -= own_ranges(op)
             case loop.IndexOp() | loop.ValidOp():
                 free |= self.free_in(self.expressions(op.map, op.indices))
             case loop.GuardOp():
-                self.guards.append(tuple(self.expressions(op.map, op.indices)))
+                for condition in self.expressions(op.map, op.indices):
+                    self.guard_ranges.append((condition, self.free_in([condition])))
             case _:
                 self._check_scalar(op)
+                free |= self.free_in(self.index[o] for o in op.operands if o in self.index)
         for result in op.results:
             self.free[result] = free
-
-    def _own(self, over: Sequence[SSAValue]) -> Ranges:
-        return frozenset(o.owner for o in over if isinstance(o.owner, loop.RangeOp))
 
     def _free_operands(self, op: Operation) -> Ranges:
         free = NO_RANGES
         for operand in op.operands:
             if operand not in self.index:  # an index counts where an expression uses it
                 free |= self.free[operand]
+        for region in op.regions:
+            for inner in region.walk():
+                for operand in inner.operands:
+                    free |= self.free.get(operand, NO_RANGES)
         return free
 
     def _check_scalar(self, op: Operation) -> None:
@@ -133,3 +138,26 @@ class LoopDag:
 def number_of(leaf: ValueVar) -> SSAValue:
     """The result of the uloop.value that an index expression's leaf stands for."""
     return cast(SSAValue, leaf.key)
+
+
+def own_ranges(op: loop.ReduceOp | loop.TileOp) -> Ranges:
+    """The ranges that a reduction or a tile binds."""
+    return frozenset(o.owner for o in op.over if isinstance(o.owner, loop.RangeOp))
+
+
+def is_loop(op: loop.RangeOp) -> bool:
+    """Whether a range becomes a loop; the others are copies of the code, or lanes."""
+    return op.kind.data not in ("unroll", "vector")
+
+
+def is_inline(op: loop.ReduceOp) -> bool:
+    """Whether a reduction runs over copies and lanes only: a tree of scalar or vector ops."""
+    own = own_ranges(op)
+    return bool(own) and not any(is_loop(r) for r in own)
+
+
+def length_of(op: loop.RangeOp) -> int:
+    """The number of copies or lanes of an unrolled or vector range."""
+    length = op.constant_end
+    assert length is not None
+    return length

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation, SSAValue
 
 from uopc.dialects import loop
-from uopc.passes.loop_dag import STATEMENTS, LoopDag, Ranges
+from uopc.passes.loop_dag import STATEMENTS, LoopDag, Ranges, is_inline, is_loop, own_ranges
 
 Path = tuple[loop.RangeOp, ...]
 
@@ -57,9 +57,7 @@ class Placement:
         else:
             assert isinstance(op, loop.ReduceOp | loop.TileOp)
             free = self.dag.free[op.results[0]]
-            own = self._sorted(
-                frozenset(o.owner for o in op.over if isinstance(o.owner, loop.RangeOp))
-            )
+            own = self._sorted(own_ranges(op))
             for consumer in consumers:
                 home = _prefix(consumer.path, free)
                 if home not in instances:
@@ -67,7 +65,8 @@ class Placement:
         return list(instances.values())
 
     def _sorted(self, ranges: Ranges) -> Path:
-        return tuple(sorted(ranges, key=self.dag.position.__getitem__))
+        loops = (r for r in ranges if is_loop(r))
+        return tuple(sorted(loops, key=self.dag.position.__getitem__))
 
     def needs(self, op: Operation) -> list[Operation]:
         """The statements whose results an op reads through scalar ops, in order."""
@@ -79,9 +78,7 @@ class Placement:
     def _search(self, op: Operation) -> list[Operation]:
         seen: set[Operation] = set()
         found: set[Operation] = set()
-        stack: list[SSAValue] = list(op.operands)
-        for region in op.regions:
-            stack.extend(o for inner in region.walk() for o in inner.operands)
+        stack: list[SSAValue] = [*op.operands, *_captured(op)]
         while stack:
             owner = stack.pop().owner
             if not isinstance(owner, Operation) or owner in seen:
@@ -89,10 +86,13 @@ class Placement:
             if owner not in self.dag.position:  # inside the op's own region
                 continue
             seen.add(owner)
-            if isinstance(owner, STATEMENTS):
+            if isinstance(owner, STATEMENTS) and not (
+                isinstance(owner, loop.ReduceOp) and is_inline(owner)
+            ):
                 found.add(owner)
             else:
                 stack.extend(owner.operands)
+                stack.extend(_captured(owner))
         return sorted(found, key=self.dag.position.__getitem__)
 
     def _connect(self, statement: Statement) -> None:
@@ -119,3 +119,8 @@ def _prefix(path: Path, free: Ranges) -> Path:
         if op in free:
             length = position
     return path[:length]
+
+
+def _captured(op: Operation) -> list[SSAValue]:
+    """What the regions of an op use."""
+    return [o for region in op.regions for inner in region.walk() for o in inner.operands]

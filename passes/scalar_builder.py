@@ -6,11 +6,13 @@ much (and this is most of what a lowering does).
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
 from xdsl.dialects import arith, func, math
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, f32, f64, i1, i64
+from xdsl.dialects.builtin import IndexType, IntegerAttr, f32, f64, i1, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.irdl import IRDLOperation
 
 from uopc.dialects.element_types import ElementType, signless
 from uopc.dialects.numbers import scalar
@@ -22,13 +24,6 @@ NO_OVERFLOW = arith.IntegerOverflowAttr("none")
 
 _FLOAT_PROPERTIES: dict[str, Attribute] = {"fastmath": NO_FASTMATH}
 _WRAPPING_PROPERTIES: dict[str, Attribute] = {"overflowFlags": NO_OVERFLOW}
-_WRAPPING: frozenset[type[Operation]] = frozenset(
-    (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.ShLIOp)
-)
-_PLAIN_FLOAT: frozenset[type[Operation]] = frozenset(
-    (arith.ExtFOp, arith.TruncFOp, arith.BitcastOp)
-)
-
 CMPI = {
     p: IntegerAttr(k, i64)
     for k, p in enumerate(("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"))
@@ -40,6 +35,15 @@ CMPF = {
          "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true")
     )
 }  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def default_properties(kind: type[Operation]) -> dict[str, Attribute]:
+    """The properties of an arith or math op that allows nothing: no fast-math, wrap-around."""
+    definition = cast("type[IRDLOperation]", kind).get_irdl_definition()
+    if "fastmath" in definition.properties:
+        return _FLOAT_PROPERTIES
+    return _WRAPPING_PROPERTIES if "overflowFlags" in definition.properties else {}
 
 
 class ScalarBuilder:
@@ -66,12 +70,7 @@ class ScalarBuilder:
         """An op of one result, of its first operand's type unless `result` is given."""
         type_ = operands[0].type if result is None else result
         if properties is None:
-            if kind in _WRAPPING:
-                properties = _WRAPPING_PROPERTIES
-            elif isinstance(operands[0].type, IntegerType | IndexType) or kind in _PLAIN_FLOAT:
-                properties = {}
-            else:
-                properties = _FLOAT_PROPERTIES
+            properties = default_properties(kind)
         return self.append(
             kind.create(operands=operands, result_types=[type_], properties=properties)
         )
