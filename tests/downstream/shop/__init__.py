@@ -1,0 +1,1 @@
+"""shop: a dialect of its own that compiles through uopc."""
