@@ -273,6 +273,8 @@ class Device:
         self.name = name.value.decode("utf-8", "replace")
         self.capability = (self.attribute("capability_major"), self.attribute("capability_minor"))
         self.architecture = f"sm_{self.capability[0]}{self.capability[1]}"
+        self.shared_limit = self.attribute("shared_bytes")
+        """Bytes that a block may have, if a launch asks for them."""
         self.memory = DeviceMemory(self.call)
         self.pinned = PinnedMemory(self.call)
 

@@ -40,7 +40,7 @@ def emulator_library(store: Cache) -> Path:
         *FLAGS,
         f"-DUOPC_HOST_COMPILER={_c_string(compiler)}",
         f"-DUOPC_NATIVE={_c_string(native)}",
-        *sources,
+        "emulator.cpp",
         "-o",
         "emulator.so",
         "-ldl",

@@ -72,8 +72,13 @@ Result do_or_record(void *stream, std::function<Result()> step) {
   return step();
 }
 
+// Device memory is what was allocated, and the variables of modules.
 Result in_memory(Address start, size_t size) {
   if (size == 0 || find_allocation(start, size)) return success;
+  for (const LoadedModule *loaded : device.modules)
+    if (start >= loaded->module->bias && size <= loaded->module->end - start &&
+        start < loaded->module->end)
+      return success;
   return refuse(invalid_value, std::to_string(size) + " bytes at " + describe_address(start));
 }
 

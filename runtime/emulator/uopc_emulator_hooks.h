@@ -9,6 +9,9 @@ template <int N> using uopc_first = __make_integer_seq<uopc_positions_of, int, N
 template <int N> using uopc_first = uopc_positions<__integer_pack(N)...>;
 #endif
 
+// Of this file alone: symbols that the linker makes unique would keep the library from unloading,
+// and the loader would find it again under the next one's name.
+namespace {
 template <auto kernel> struct uopc_thunk;
 template <class... A, void (*kernel)(A...)> struct uopc_thunk<kernel> {
   static constexpr unsigned count = sizeof...(A);
@@ -19,6 +22,7 @@ template <class... A, void (*kernel)(A...)> struct uopc_thunk<kernel> {
   }
   UOPC_UNCHECKED static void run(void **parameters) { call(parameters, uopc_first<count>{}); }
 };
+}  // namespace
 
 #define UOPC_KERNEL(name) {#name, uopc_thunk<&name>::run, uopc_thunk<&name>::sizes, \
                            uopc_thunk<&name>::count},
@@ -34,8 +38,6 @@ template <class... A, void (*kernel)(A...)> struct uopc_thunk<kernel> {
 #define UOPC_HOOKS(size)                                                                          \
   UOPC_HOOK(__tsan_read##size, size, UOPC_READ)                                                   \
   UOPC_HOOK(__tsan_write##size, size, UOPC_WRITE)                                                 \
-  UOPC_HOOK(__tsan_volatile_read##size, size, UOPC_READ)                                          \
-  UOPC_HOOK(__tsan_volatile_write##size, size, UOPC_WRITE)                                        \
   UOPC_HOOK(__tsan_unaligned_read##size, size | UOPC_UNALIGNED, UOPC_READ)                        \
   UOPC_HOOK(__tsan_unaligned_write##size, size | UOPC_UNALIGNED, UOPC_WRITE)
 UOPC_HOOKS(1) UOPC_HOOKS(2) UOPC_HOOKS(4) UOPC_HOOKS(8) UOPC_HOOKS(16)

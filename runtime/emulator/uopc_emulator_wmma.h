@@ -95,7 +95,7 @@ template <class S, class D, class A, class B, class C> struct product {
   UOPC_UNCHECKED static void run(void **lanes) {
     constexpr int M = D::rows, N = D::columns, K = A::columns;
     product **all = (product **)lanes;
-    static S left[M * K], right[K * N], sum[M * N];
+    S left[M * K], right[K * N], sum[M * N];
     for (int lane = 0; lane < 32; lane++) {
       gather(left, *all[lane]->left, lane);
       gather(right, *all[lane]->right, lane);

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from uopc.dialects.errors import UopcError
 from uopc.lowering.plan import Buffer, KernelCall, Plan, Program, Symbol
+from uopc.runtime.cuda_driver import Device, current_device
 
 ADD_SOURCE = """\
 #include <stdint.h>
@@ -138,3 +140,35 @@ def copy_program() -> Callable[..., Program]:
         return Program(source, "c", (plan,), {})
 
     return make
+
+
+def whole(device: Device) -> Iterator[Device]:
+    """The device, with a context that works before and after."""
+    yield device
+    try:
+        with device.in_use():
+            device.call("cuCtxSynchronize")
+    except UopcError:
+        with device.alone():
+            device.reset()
+
+
+@pytest.fixture
+def emulated_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
+    monkeypatch.setenv("UOPC_CUDA", "emulator")
+    yield from whole(current_device())
+
+
+@pytest.fixture(params=["emulator", pytest.param("driver", marks=pytest.mark.gpu)])
+def cuda_device(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Device]:
+    """The emulator always, and a GPU where one is found."""
+    monkeypatch.setenv("UOPC_CUDA", request.param)
+    try:
+        device = current_device()
+    except UopcError as error:
+        if error.kind != "no-cuda":
+            raise
+        pytest.skip(error.message)
+    yield from whole(device)

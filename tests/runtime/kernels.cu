@@ -140,7 +140,7 @@ extern "C" __global__ void atomics(long long n, const int *x, int *counts, int *
   atomicMax(&extremes[1], x[i]);
   atomicAdd(sum, (float)x[i]);
   atomicAdd(precise, (double)x[i]);
-  unsigned long long seen = *(volatile unsigned long long *)wide, expected;
+  unsigned long long seen = atomicCAS(wide, 0ull, 0ull), expected;
   do {
     expected = seen;
     seen = atomicCAS(wide, expected, expected + (unsigned long long)x[i]);
