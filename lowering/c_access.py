@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects import memref, vector
@@ -10,6 +11,7 @@ from uopc.lowering.c_address import element, pointer
 from uopc.lowering.c_lanes import INLINE, as_mask, converted, lanes_of, vector_expr
 from uopc.lowering.c_style import FunctionPrinter
 from uopc.lowering.c_types import PRIMARY, UNARY, Buffer, Expr, Lanes
+from uopc.lowering.c_vector import select_helper
 
 
 def load(p: FunctionPrinter, op: memref.LoadOp) -> None:
@@ -130,18 +132,26 @@ def masked_load(p: FunctionPrinter, op: vector.MaskedLoadOp) -> None:
         lanes = lanes_of(other)
     mask = converted(p, p.expr(op.mask), lanes.mask())
     t, m = p.lanes_name(lanes), p.lanes_name(lanes.mask())
-    kind = f"mask{lanes.count}_" if lanes.is_mask else ""
-    name = f"masked_load_{kind}{t}"
+    name = f"masked_load_{_kind(lanes)}{t}"
     value = f"({lanes.element.ctype})-p[lane]" if lanes.is_mask else "p[lane]"
-    loop = f"""    for (int lane = 0; lane < {lanes.width}; lane++)
+    body = f"""    for (int lane = 0; lane < {lanes.count}; lane++)
         if (mask[lane])
             other[lane] = {value};
     return other;"""
+    if (form := _masked_form(lanes)) is not None:
+        select = select_helper(p, lanes)
+        body = f"""#if defined(__AVX__)
+{form.types}
+    whole read = __builtin_ia32_maskload{form.suffix}((const whole *)p, (bits)mask);
+    return {select}(mask, ({t})read, other);
+#else
+{body}
+#endif"""
     p.prelude.need(
         name,
         lambda _: (
             f"{INLINE} {t} {name}(const {_memory_type(lanes)} *p, {m} mask, {t} other)\n"
-            f"{{\n{loop}\n}}"
+            f"{{\n{body}\n}}"
         ),
     )
     made = vector_expr(
@@ -149,6 +159,34 @@ def masked_load(p: FunctionPrinter, op: vector.MaskedLoadOp) -> None:
     )
     made.reads = True
     p.define(op.result, made)
+
+
+def _kind(lanes: Lanes) -> str:
+    """What a helper's name has to tell besides the vector type."""
+    if lanes.is_mask:
+        return f"mask{lanes.count}_"
+    return "" if lanes.count == lanes.width else f"{lanes.count}_"
+
+
+@dataclass(frozen=True)
+class MaskedForm:
+    """The x86 instruction that loads or stores the lanes of a mask."""
+
+    suffix: str
+    types: str
+    """The vector types that the compilers' builtins take: `whole` of data, `bits` of mask."""
+
+
+def _masked_form(lanes: Lanes) -> MaskedForm | None:
+    if lanes.is_mask or lanes.count != lanes.width:
+        return None
+    if lanes.element.size not in (4, 8) or lanes.bytes not in (16, 32):
+        return None
+    wide = lanes.element.size == 8
+    suffix = ("pd" if wide else "ps") + ("256" if lanes.bytes == 32 else "")
+    size = f"__attribute__((vector_size({lanes.bytes}), may_alias))"
+    types = f"    typedef {'double' if wide else 'float'} whole {size};\n"
+    return MaskedForm(suffix, types + f"    typedef {'long long' if wide else 'int'} bits {size};")
 
 
 def masked_store(p: FunctionPrinter, op: vector.MaskedStoreOp) -> None:
@@ -161,20 +199,20 @@ def masked_store(p: FunctionPrinter, op: vector.MaskedStoreOp) -> None:
     mask = as_mask(p, p.expr(op.mask), lanes)
     p.flush_reads()
     t, m = p.lanes_name(lanes), p.lanes_name(lanes.mask())
-    kind = f"mask{lanes.count}_" if lanes.is_mask else ""
-    name = f"masked_store_{kind}{t}"
+    name = f"masked_store_{_kind(lanes)}{t}"
     stored = "(uint8_t)(v[lane] & 1)" if lanes.is_mask else "v[lane]"
-    p.prelude.need(
-        name,
-        lambda _: (
-            f"""{INLINE} void {name}({_memory_type(lanes)} *p, {m} mask, {t} v)
-{{
-    for (int lane = 0; lane < {lanes.width}; lane++)
+    body = f"""    for (int lane = 0; lane < {lanes.count}; lane++)
         if (mask[lane])
-            p[lane] = {stored};
-}}"""
-        ),
-    )
+            p[lane] = {stored};"""
+    if (form := _masked_form(lanes)) is not None:
+        body = f"""#if defined(__AVX__)
+{form.types}
+    __builtin_ia32_maskstore{form.suffix}((whole *)p, (bits)mask, (whole)v);
+#else
+{body}
+#endif"""
+    head = f"{INLINE} void {name}({_memory_type(lanes)} *p, {m} mask, {t} v)"
+    p.prelude.need(name, lambda _: f"{head}\n{{\n{body}\n}}")
     p.statement(f"{name}({where.text}, {mask.text}, {value.text});")
 
 

@@ -307,8 +307,7 @@ def reshape(p: FunctionPrinter, op: Any) -> None:
         shape = tuple(_mixed(p, op.static_output_shape, op.output_shape))
     else:
         shape = tuple(
-            _sized(_count(p, [source.shape[axis.value.data] for axis in group]))
-            for group in op.reassociation
+            _sized(_count(p, [source.shape[axis] for axis in group])) for group in _axis_groups(op)
         )
     made = Buffer(
         source.pointer, source.element, shape, strides_of(shape, p), is_const=source.is_const,
@@ -316,6 +315,11 @@ def reshape(p: FunctionPrinter, op: Any) -> None:
     )  # fmt: skip
     made.is_local, made.mutable = source.is_local, source.mutable
     p.values[op.result] = made
+
+
+def _axis_groups(op: memref.CollapseShapeOp) -> list[list[int]]:
+    groups: Any = op.reassociation
+    return [[axis.value.data for axis in group] for group in groups]
 
 
 def _same(buffer: Buffer, p: FunctionPrinter) -> bool:

@@ -79,6 +79,7 @@ def for_loop(p: FunctionPrinter, op: scf.ForOp) -> None:
         made.declare(p, start.text)
     for index, made in carried.items():
         p.values[body.args[index + 1]] = made.value(p, True)
+        _settle_early(p, body, index, made)
     _open_loop(p, op, body.args[0], lower, upper, step)
     last = p.run_block(body)
     p.assign_all(
@@ -87,6 +88,24 @@ def for_loop(p: FunctionPrinter, op: scf.ForOp) -> None:
     _close_loop(p)
     for index, made in carried.items():
         p.values[op.results[index]] = made.value(p, True)
+
+
+def _settle_early(p: FunctionPrinter, body: Block, index: int, made: Carried) -> None:
+    """A vector accumulator is assigned where its new value is computed, not at the loop's end.
+
+    There nobody else reads the old value. Compilers keep the order of vector operations that the
+    source has, and one that loads everything first runs out of registers.
+    """
+    last = body.last_op
+    if last is None or made.lanes is None or made.lanes.is_mask:
+        return
+    new, old = last.operands[index], body.args[index + 1]
+    if not isinstance(new, OpResult) or new.op.parent is not body or new.op.regions:
+        return
+    users = [use.operation for use in old.uses]
+    home = made.value(p, True)
+    if users == [new.op] and p.live.uses.get(new) == 1 and isinstance(home, Expr):
+        p.homes[new] = home
 
 
 def _open_loop(

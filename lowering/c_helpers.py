@@ -254,12 +254,19 @@ def half_to_float(prelude: Prelude, t: Scalar) -> str:
     return {of_bits}((int32_t)((uint32_t)h << 16));
 }}"""
 
-    def f16(prelude: Prelude) -> str:
-        of_bits = float_of_bits(prelude, F32)
+    def f16(_: Prelude) -> str:
         # A subnormal is mantissa * 2**-24, which a float holds exactly.
         return f"""static inline float {name}(uint16_t h)
 {{
+#if defined(__F16C__)
+{_F16C_TYPES}
+    half8 from = {{(short)h}};
+    float4 to = __builtin_ia32_vcvtph2ps(from);
+    return to[0];
+#else
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, mantissa = h & 1023;
+    uint32_t bits;
+    float to;
     if (exponent == 0) {{
         float small = (float)mantissa * 0x1p-24f;
         return sign ? -small : small;
@@ -267,7 +274,10 @@ def half_to_float(prelude: Prelude, t: Scalar) -> str:
     exponent = exponent == 31 ? 255 : exponent + 112;
     if (exponent == 255 && mantissa)
         mantissa |= 0x200;
-    return {of_bits}((int32_t)(sign | exponent << 23 | mantissa << 13));
+    bits = sign | exponent << 23 | mantissa << 13;
+    __builtin_memcpy(&to, &bits, sizeof to);
+    return to;
+#endif
 }}"""
 
     return prelude.need(name, f16 if t is F16 else bf16)
@@ -309,22 +319,37 @@ def _float_to_bf16(prelude: Prelude, name: str) -> str:
 }}"""
 
 
-def _float_to_f16(prelude: Prelude, name: str) -> str:
-    bits = bits_of_float(prelude, F32)
+def _float_to_f16(_: Prelude, name: str) -> str:
     # Below 2**-14 an f16 is a multiple of 2**-24; adding 0.5 makes the float unit round to one.
     return f"""static inline uint16_t {name}(float x)
 {{
-    uint32_t bits = (uint32_t){bits}(x), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
+#if defined(__F16C__)
+{_F16C_TYPES}
+    float4 from = {{x}};
+    half8 to = __builtin_ia32_vcvtps2ph(from, 0);
+    return (uint16_t)to[0];
+#else
+    float shifted = (x < 0 ? -x : x) + 0.5f;
+    uint32_t bits, sign, size;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    sign = bits >> 16 & 0x8000;
+    size = bits & 0x7fffffff;
     if (size > 0x7f800000)
         return (uint16_t)(sign | 0x7e00 | (size >> 13 & 0x1ff));
     if (size >= 0x47800000)
         return (uint16_t)(sign | 0x7c00);
     if (size < 0x38800000) {{
-        float shifted = (x < 0 ? -x : x) + 0.5f;
-        return (uint16_t)(sign | ((uint32_t){bits}(shifted) - 0x3f000000));
+        __builtin_memcpy(&bits, &shifted, sizeof bits);
+        return (uint16_t)(sign | (bits - 0x3f000000));
     }}
     return (uint16_t)(sign | ((size + 0xfff + (size >> 13 & 1) - 0x38000000) >> 13));
+#endif
 }}"""
+
+
+_F16C_TYPES = """\
+    typedef short half8 __attribute__((vector_size(16)));
+    typedef float float4 __attribute__((vector_size(16)));"""
 
 
 def long_to_bf16(prelude: Prelude, signed: bool) -> str:

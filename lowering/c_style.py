@@ -76,6 +76,8 @@ class FunctionPrinter:
         """How the function's return type is called in C, for functions of several results."""
         self.used_arrays: set[str] = set()
         """C names of the globals that the body reads or writes."""
+        self.homes: dict[SSAValue, Expr] = {}
+        """Values that are assigned to a variable as soon as they are computed."""
         self._pending: dict[SSAValue, Expr] = {}
         self._declared: dict[str, list[int]] = {}
         self._bases: dict[str, str] = {}
@@ -172,6 +174,11 @@ class FunctionPrinter:
         """Give a value its expression: kept for its only user, or put into a variable."""
         uses = self.live.uses.get(value, 0)
         if not uses:
+            return
+        home = self.homes.get(value)
+        if home is not None:
+            self.statement(f"{home.text} = {expr.text};")
+            self.values[value] = home
             return
         if expr.is_atom:
             self.values[value] = expr

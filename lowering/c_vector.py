@@ -16,6 +16,7 @@ from xdsl.dialects import arith, math, vector
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute
 
+from uopc.lowering import c_helpers as helpers
 from uopc.lowering.c_float import SCALAR_RULES
 from uopc.lowering.c_lanes import (
     INLINE,
@@ -37,6 +38,7 @@ from uopc.lowering.c_lanes import (
 from uopc.lowering.c_style import FunctionPrinter
 from uopc.lowering.c_types import (
     ADD,
+    BF16,
     BIT_AND,
     BIT_OR,
     BIT_XOR,
@@ -110,8 +112,8 @@ def _direct(
     lanes = lanes_of(a) if a.lanes is not None else result
     if kind is arith.SelectOp:
         return _select(p, operands, result)
-    if lanes.element.is_half:
-        return None
+    if lanes.element.is_half or result.element.is_half:
+        return _convert_half(p, kind, a, lanes, result)
     b = operands[1] if len(operands) > 1 else a
     if kind in _FLOAT_SIGNS:
         sign, level = _FLOAT_SIGNS[kind]
@@ -136,15 +138,75 @@ def _direct(
         return vector_expr(p, f"{name}({a.text}, {b.text})", PRIMARY, result, a, b)
     if kind is math.FmaOp:
         return fma(p, operands, result)
-    if kind is arith.BitcastOp and not result.element.is_half:
+    if kind is arith.BitcastOp:
         return vector_expr(p, f"({p.lanes_name(result)}){a.at(UNARY)}", UNARY, result, a)
     if kind in (arith.SIToFPOp, arith.ExtSIOp, arith.ExtFOp, arith.TruncFOp, arith.IndexCastOp):
         return _convert(p, a, lanes, result)
     return None
 
 
+def _convert_half(
+    p: FunctionPrinter, kind: Any, a: Expr, lanes: Lanes, result: Lanes
+) -> Expr | None:
+    """arith.extf from and truncf to a half type, where whole vectors convert at once."""
+    if kind is arith.ExtFOp and lanes.element.is_half and result.element is F32:
+        name = _widen_lanes(p, lanes, result)
+    elif kind is arith.TruncFOp and lanes.element is F32 and result.element.is_half:
+        name = _narrow_lanes(p, lanes, result)
+    else:
+        return None
+    return vector_expr(p, f"{name}({a.text})", PRIMARY, result, a) if name else None
+
+
+def _widen_lanes(p: FunctionPrinter, lanes: Lanes, result: Lanes) -> str:
+    """bf16_to_f32x8, f16_to_f32x8."""
+    h, t = p.lanes_name(lanes), p.lanes_name(result)
+    name = f"{lanes.element.key}_to_{t}"
+    if lanes.element is BF16:
+        u = _unsigned_lanes(p, result)
+        body = f"    return ({t})(__builtin_convertvector(h, {u}) << 16);"
+    elif lanes.width == 8:
+        scalar = helpers.half_to_float(p.prelude, lanes.element)
+        body = f"""#if defined(__F16C__)
+    typedef short half8 __attribute__((vector_size(16)));
+    return ({t})__builtin_ia32_vcvtph2ps256((half8)h);
+#else
+    {t} r = {{0}};
+    for (int lane = 0; lane < 8; lane++)
+        r[lane] = {scalar}(h[lane]);
+    return r;
+#endif"""
+    else:
+        return ""
+    return p.prelude.need(name, lambda _: f"{INLINE} {t} {name}({h} h)\n{{\n{body}\n}}")
+
+
+def _narrow_lanes(p: FunctionPrinter, lanes: Lanes, result: Lanes) -> str:
+    """f32x8_to_bf16, f32x8_to_f16."""
+    t, h = p.lanes_name(lanes), p.lanes_name(result)
+    name = f"{result.element.key}_from_{t}"
+    if result.element is BF16:
+        u = _unsigned_lanes(p, lanes)
+        body = f"""    {u} bits = ({u})x, near = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    {u} nan = ({u})(x != x);
+    return __builtin_convertvector((nan & (bits >> 16 | 0x40)) | (~nan & near), {h});"""
+    elif lanes.width == 8:
+        scalar = helpers.float_to_half(p.prelude, lanes.element, result.element)
+        body = f"""#if defined(__F16C__)
+    return ({h})__builtin_ia32_vcvtps2ph256(x, 0);
+#else
+    {h} r = {{0}};
+    for (int lane = 0; lane < 8; lane++)
+        r[lane] = {scalar}(x[lane]);
+    return r;
+#endif"""
+    else:
+        return ""
+    return p.prelude.need(name, lambda _: f"{INLINE} {h} {name}({t} x)\n{{\n{body}\n}}")
+
+
 def _convert(p: FunctionPrinter, a: Expr, lanes: Lanes, result: Lanes) -> Expr | None:
-    if result.element.is_half or lanes.element.is_half or result.is_mask:
+    if result.is_mask:
         return None
     text = f"__builtin_convertvector({a.text}, {p.lanes_name(result)})"
     return vector_expr(p, text, PRIMARY, result, a)

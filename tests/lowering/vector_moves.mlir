@@ -12,6 +12,9 @@ func.func @moves(%x: memref<16xf32>, %y: memref<16xf32>, %m: memref<8xi1>, %n: i
   %c80 = arith.constant 80 : index
   %c88 = arith.constant 88 : index
   %c96 = arith.constant 96 : index
+  %c13 = arith.constant 13 : index
+  %c112 = arith.constant 112 : index
+  %c120 = arith.constant 120 : index
   %c104 = arith.constant 104 : index
   %seven = arith.constant 7.0 : f32
   %a = vector.load %x[%c0] : memref<16xf32>, vector<8xf32>
@@ -56,5 +59,12 @@ func.func @moves(%x: memref<16xf32>, %y: memref<16xf32>, %m: memref<8xi1>, %n: i
   memref.store %sum, %o[%c96] : memref<200xf32>
   %max = "vector.reduction"(%s3, %seven) <{kind = #vector.kind<maximumf>, fastmath = #arith.fastmath<none>}> : (vector<3xf32>, f32) -> f32
   memref.store %max, %o[%c104] : memref<200xf32>
+  %three = vector.load %x[%c0] : memref<16xf32>, vector<3xf32>
+  %other = vector.load %y[%c0] : memref<16xf32>, vector<3xf32>
+  %all = arith.cmpf une, %three, %other : vector<3xf32>
+  %always = arith.cmpf true, %three, %other : vector<3xf32>
+  vector.maskedstore %o[%c112], %always, %three : memref<200xf32>, vector<3xi1>, vector<3xf32>
+  %kept = vector.maskedload %x[%c13], %all, %other : memref<16xf32>, vector<3xi1>, vector<3xf32> into vector<3xf32>
+  vector.store %kept, %o[%c120] : memref<200xf32>, vector<3xf32>
   func.return
 }
