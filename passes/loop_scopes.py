@@ -232,7 +232,7 @@ class Scopes:
     def all_at_least_zero(self, expressions: Sequence[Expr]) -> SSAValue:
         """Whether all of some resolved expressions are at least 0; true for none."""
         result: SSAValue | None = None
-        for expr in expressions:
+        for position, expr in enumerate(expressions):
             holds = self._at_least_zero(expr)
             if result is None:
                 result = holds
@@ -240,8 +240,10 @@ class Scopes:
                 key = ("and", result, holds)
                 both = self.find(key)
                 if both is None:
-                    both = self.top.builder.op(arith.AndIOp, result, holds)
-                    self.top.values[key] = both
+                    # Where its parts are known, as what they are asked for may be kept there.
+                    scope = self.scope_of(self.dag.free_in(expressions[: position + 1]))
+                    both = scope.builder.op(arith.AndIOp, result, holds)
+                    scope.values[key] = both
                 result = both
         if result is None:
             return self.root.builder.constant(1, element_type_named("i1"))
