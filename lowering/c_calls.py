@@ -12,7 +12,7 @@ from uopc.lowering.c_float import float_literal
 from uopc.lowering.c_integer import constant_value
 from uopc.lowering.c_lanes import converted, dense_constant
 from uopc.lowering.c_style import FunctionPrinter
-from uopc.lowering.c_types import OR, Buffer, is_memref
+from uopc.lowering.c_types import EQUAL, Buffer, is_memref
 
 
 def call(p: FunctionPrinter, op: func.CallOp) -> None:
@@ -94,7 +94,7 @@ def select(p: FunctionPrinter, op: arith.SelectOp) -> None:
     a, b = made.taken(p, op.lhs), made.taken(p, op.rhs)
     condition = p.expr(op.cond)
     made.name = p.new_name(op.result, "buffer")
-    made.declare(p, f"{condition.at(OR + 1)} ? {a.text} : {b.text}")
+    made.declare(p, f"{condition.at(EQUAL)} ? {a.text} : {b.text}")
     p.values[op.result] = made.value(p, False)
 
 

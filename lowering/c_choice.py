@@ -14,7 +14,6 @@ from uopc.lowering.c_integer import ARITHMETIC_RULES, is_small, literal, truth, 
 from uopc.lowering.c_style import FunctionPrinter, combine
 from uopc.lowering.c_types import (
     BIT_AND,
-    BIT_OR,
     CHOICE,
     COMPARE,
     EQUAL,
@@ -84,7 +83,7 @@ def select(p: FunctionPrinter, op: Any, t: Scalar, r: Scalar, c: Expr, a: Expr, 
         return a if c.low else b
     if a.text == b.text:
         return a
-    text = f"{c.at(BIT_OR)} ? {a.at(CHOICE + 1)} : {b.at(CHOICE + 1)}"
+    text = f"{c.at(EQUAL)} ? {a.at(CHOICE + 1)} : {b.at(CHOICE + 1)}"
     if r.is_float:
         return combine(text, CHOICE, r, (c, a, b))
     low, high = min(a.low, b.low), max(a.high, b.high)

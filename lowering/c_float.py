@@ -176,6 +176,8 @@ def compare(p: FunctionPrinter, op: Any, t: Scalar, r: Scalar, a: Expr, b: Expr)
         return truth(f"{x} < {y} || {x} > {y}", OR, a, b)
     if predicate == 8:
         return truth(f"!({x} < {y} || {x} > {y})", UNARY, a, b)
+    if predicate in (7, 14) and x == y:
+        return truth(f"{x} {'==' if predicate == 7 else '!='} {x}", EQUAL, a)
     if predicate == 7:
         return truth(f"{x} == {x} && {y} == {y}", AND, a, b)
     return truth(f"{x} != {x} || {y} != {y}", OR, a, b)

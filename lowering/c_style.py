@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 Handler = Callable[["FunctionPrinter", Any], None]
 
 MAX_DEPTH = 12
-MAX_LENGTH = 110
+MAX_LENGTH = 64
 """Limits of one expression: beyond them a variable is made."""
 MAX_NESTING = 120
 """How deep blocks may nest: clang takes 256 brackets, and C promises 127."""

@@ -43,6 +43,7 @@ from uopc.lowering.c_types import (
     BIT_OR,
     BIT_XOR,
     CHOICE,
+    EQUAL,
     F32,
     F64,
     I1,
@@ -253,10 +254,10 @@ def _select(p: FunctionPrinter, operands: Sequence[Expr], result: Lanes) -> Expr
     """arith.select by a mask, or by one i1 for all lanes."""
     c, a, b = operands
     if c.lanes is None:
-        text = f"{c.at(BIT_OR)} ? {a.at(UNARY)} : {b.at(UNARY)}"
+        text = f"{c.at(EQUAL)} ? {a.at(UNARY)} : {b.at(UNARY)}"
         if result.is_mask:
             b = converted(p, b, lanes_of(a))
-            text = f"{c.at(BIT_OR)} ? {a.at(UNARY)} : {b.at(UNARY)}"
+            text = f"{c.at(EQUAL)} ? {a.at(UNARY)} : {b.at(UNARY)}"
             result = lanes_of(a)
         return vector_expr(p, text, CHOICE, result, c, a, b)
     if result.is_mask:
