@@ -10,5 +10,6 @@ The C++ files here are its source. `build.py` compiles them on first use.
     modules.cpp          loading, symbols, source lines
     memory.cpp           device memory between guard pages
     threads.cpp          threads as fibers; barriers, shuffles, votes
+    signals.cpp          faults of the processor, told as a GPU's
     checks.cpp           bounds, races, reads of what nobody wrote
 """

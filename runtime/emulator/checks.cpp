@@ -155,7 +155,7 @@ void check_cell(Cell &cell, uint8_t bytes, uopc_access kind, bool shared, const 
     }
     if (kind != UOPC_WRITE && (bytes & ~cell.written))
       fail_at(pc, launch_failed,
-              std::string(verb(kind)) + " from shared memory that no thread of the block wrote");
+              std::string(verb(kind)) + " from shared memory that no thread of the block has written yet");
   }
   const bool atomic = kind == UOPC_ATOMIC;
   if ((cell.write.bytes & bytes) && !(atomic && cell.write.atomic) &&

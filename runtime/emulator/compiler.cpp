@@ -365,6 +365,8 @@ Status compile(Program &program, const Options &options) {
   std::vector<std::string> words = {
       UOPC_HOST_COMPILER, "-std=c++17", "-w", "-g1", "-O2", UOPC_NATIVE, "-fPIC", "-shared",
       "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing", "-fno-stack-protector",
+      // A frame that is larger than a guard page must not step over it.
+      "-fstack-clash-protection",
       "-U_FORTIFY_SOURCE", "-nostdinc++", "-Wl,-Bsymbolic", "-fno-exceptions",
       "-fno-asynchronous-unwind-tables"};
   if (options.checked)

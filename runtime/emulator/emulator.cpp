@@ -2,6 +2,7 @@
 #include "memory.cpp"
 #include "modules.cpp"
 #include "threads.cpp"
+#include "signals.cpp"
 #include "checks.cpp"
 #include "compiler.cpp"
 #include "driver.cpp"

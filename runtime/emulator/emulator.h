@@ -124,6 +124,7 @@ struct Running {
   unsigned barrier_epoch;  // barriers that the block has passed
   unsigned warp_epoch;     // __syncwarp that the thread has passed
 };
+bool has_running_thread();
 const Running &running();
 // Whether an address belongs to one thread alone, so that nothing about it need be checked.
 bool is_private(Address address);
@@ -132,6 +133,12 @@ bool is_private(Address address);
 std::string place(uopc_index index);
 std::string place(uopc_site site);
 uopc_index thread_index(unsigned linear);
+
+// -- faults of the processor (signals.cpp) --------------------------------------------------------
+
+// Around a launch: faults of this host thread become failures of the kernel's thread that runs.
+void catch_signals();
+void release_signals();
 
 // -- checks (checks.cpp) --------------------------------------------------------------------------
 

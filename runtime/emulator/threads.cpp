@@ -3,7 +3,6 @@
 // One fiber runs until it waits or returns. Whoever comes last to a collective computes it for all
 // who take part and makes them ready; so a collective that some never reach is left over when no
 // fiber can run, and its site is known.
-#include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -125,7 +124,6 @@ const Launch *launch;
 Running now;
 Fault fault;
 void (*warp_function)(void **lanes);
-thread_local bool launching = false;
 
 void fiber_main();
 
@@ -411,64 +409,6 @@ void copy_wait(unsigned groups_left) {
 
 void trap(const char *reason, uopc_site site) { fail(launch_failed, place(site), reason); }
 
-// -- faults ---------------------------------------------------------------------------------------
-
-const int caught_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-struct sigaction previous[4];
-
-void on_signal(int number, siginfo_t *info, void *machine) {
-  if (!launching || !current) {
-    // Not ours: whoever handled it before this launch does.
-    for (int i = 0; i < 4; i++) sigaction(caught_signals[i], &previous[i], nullptr);
-    return;
-  }
-  const void *pc = nullptr;
-  const char *did = "an access";
-#if defined(__x86_64__)
-  const mcontext_t &registers = static_cast<ucontext_t *>(machine)->uc_mcontext;
-  pc = reinterpret_cast<const void *>(registers.gregs[REG_RIP]);
-  did = registers.gregs[REG_ERR] & 2 ? "a store" : "a load";
-#elif defined(__aarch64__)
-  pc = reinterpret_cast<const void *>(static_cast<ucontext_t *>(machine)->uc_mcontext.pc);
-#else
-  (void)machine;
-#endif
-  const std::string line = source_line(*launch->function->module, pc);
-  const Address address = reinterpret_cast<Address>(info->si_addr);
-  if (number == SIGFPE) fail(launch_failed, line, "an integer division by zero");
-  if (number == SIGILL) fail(launch_failed, line, "an instruction that does not exist");
-  // A misaligned vector access raises a general protection fault, which has no address.
-  if (info->si_code == SI_KERNEL)
-    fail(misaligned_address, line, "a vector access at an address that is not aligned to it");
-  if (is_private(address)) fail(launch_failed, line, "the thread's local memory is used up");
-  const Address end = reinterpret_cast<Address>(dynamic_area);
-  if (address >= end && address < end + guard_size) {
-    const Address start = reinterpret_cast<Address>(now.dynamic_shared);
-    fail(illegal_address, line,
-         std::string(did) + " at offset " + std::to_string(address - start) +
-             " of dynamic shared memory of " + std::to_string(launch->dynamic_shared) + " bytes");
-  }
-  fail(illegal_address, line, std::string(did) + " at " + describe_address(address));
-}
-
-void catch_signals(stack_t &previous_stack) {
-  static char handler_stack[128 << 10];
-  stack_t stack = {};
-  stack.ss_sp = handler_stack;
-  stack.ss_size = sizeof handler_stack;
-  sigaltstack(&stack, &previous_stack);
-  struct sigaction action = {};
-  action.sa_sigaction = on_signal;
-  // SA_NODEFER: the handler is left by a switch of stacks, and the next fault must come through.
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  for (int i = 0; i < 4; i++) sigaction(caught_signals[i], &action, &previous[i]);
-}
-
-void release_signals(const stack_t &previous_stack) {
-  for (int i = 0; i < 4; i++) sigaction(caught_signals[i], &previous[i], nullptr);
-  sigaltstack(&previous_stack, nullptr);
-}
-
 // -- blocks ---------------------------------------------------------------------------------------
 
 // That threads wait for others which have returned or wait elsewhere: one part a place of waiting.
@@ -530,6 +470,8 @@ void run_block() {
 
 // -- what the other parts see ---------------------------------------------------------------------
 
+bool has_running_thread() { return current != nullptr; }
+
 const Running &running() {
   now.linear = current->seen.linear;
   now.warp = current->warp;
@@ -575,17 +517,14 @@ Fault run(const Launch &asked) {
   *asked.function->module->table->host = {collective, run_warp_function, check_access, copy_async,
                                           copy_commit, copy_wait, trap};
   if (asked.function->module->table->checked) checks_begin_launch(asked);
-  stack_t previous_stack;
-  catch_signals(previous_stack);
-  launching = true;
+  catch_signals();
   for (unsigned z = 0; z < asked.grid.z; z++)
     for (unsigned y = 0; y < asked.grid.y; y++)
       for (unsigned x = 0; x < asked.grid.x && fault.result == success; x++) {
         now.block = {x, y, z};
         run_block();
       }
-  launching = false;
-  release_signals(previous_stack);
+  release_signals();
   return fault;
 }
 

@@ -117,8 +117,9 @@ UOPC_VECTORS_64(double, double)
 
 // -- barriers, shuffles, votes --------------------------------------------------------------------
 
-#define UOPC_HERE                                                                                 \
-  uopc_site site = uopc_site { __builtin_FILE(), __builtin_LINE() }
+// The place of a call, as default arguments: those are what is evaluated at the call.
+#define UOPC_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
+#define UOPC_SITE (uopc_site{file, line})
 
 UOPC_INLINE unsigned long long uopc_together(uopc_operation operation, unsigned mask,
                                              unsigned long long value, int argument, int width,
@@ -126,18 +127,18 @@ UOPC_INLINE unsigned long long uopc_together(uopc_operation operation, unsigned 
   return uopc_shared_host.collective(operation, mask, value, argument, width, site);
 }
 
-UOPC_INLINE void __syncthreads(UOPC_HERE) { uopc_together(UOPC_BARRIER, 0, 0, 0, 0, site); }
+UOPC_INLINE void __syncthreads(UOPC_HERE) { uopc_together(UOPC_BARRIER, 0, 0, 0, 0, UOPC_SITE); }
 UOPC_INLINE int __syncthreads_or(int predicate, UOPC_HERE) {
-  return (int)uopc_together(UOPC_BARRIER_OR, 0, predicate != 0, 0, 0, site);
+  return (int)uopc_together(UOPC_BARRIER_OR, 0, predicate != 0, 0, 0, UOPC_SITE);
 }
 UOPC_INLINE int __syncthreads_and(int predicate, UOPC_HERE) {
-  return (int)uopc_together(UOPC_BARRIER_AND, 0, predicate != 0, 0, 0, site);
+  return (int)uopc_together(UOPC_BARRIER_AND, 0, predicate != 0, 0, 0, UOPC_SITE);
 }
 UOPC_INLINE int __syncthreads_count(int predicate, UOPC_HERE) {
-  return (int)uopc_together(UOPC_BARRIER_COUNT, 0, predicate != 0, 0, 0, site);
+  return (int)uopc_together(UOPC_BARRIER_COUNT, 0, predicate != 0, 0, 0, UOPC_SITE);
 }
 UOPC_INLINE void __syncwarp(unsigned mask = ~0u, UOPC_HERE) {
-  uopc_together(UOPC_SYNC_WARP, mask, 0, 0, 0, site);
+  uopc_together(UOPC_SYNC_WARP, mask, 0, 0, 0, UOPC_SITE);
 }
 
 template <class T>
@@ -153,34 +154,34 @@ UOPC_INLINE T uopc_shuffle(uopc_operation operation, unsigned mask, T value, int
 
 template <class T>
 UOPC_INLINE T __shfl_sync(unsigned mask, T value, int lane, int width = 32, UOPC_HERE) {
-  return uopc_shuffle(UOPC_SHUFFLE, mask, value, lane, width, site);
+  return uopc_shuffle(UOPC_SHUFFLE, mask, value, lane, width, UOPC_SITE);
 }
 template <class T>
 UOPC_INLINE T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32, UOPC_HERE) {
-  return uopc_shuffle(UOPC_SHUFFLE_XOR, mask, value, lanes, width, site);
+  return uopc_shuffle(UOPC_SHUFFLE_XOR, mask, value, lanes, width, UOPC_SITE);
 }
 template <class T>
 UOPC_INLINE T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32, UOPC_HERE) {
-  return uopc_shuffle(UOPC_SHUFFLE_DOWN, mask, value, (int)by, width, site);
+  return uopc_shuffle(UOPC_SHUFFLE_DOWN, mask, value, (int)by, width, UOPC_SITE);
 }
 template <class T>
 UOPC_INLINE T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32, UOPC_HERE) {
-  return uopc_shuffle(UOPC_SHUFFLE_UP, mask, value, (int)by, width, site);
+  return uopc_shuffle(UOPC_SHUFFLE_UP, mask, value, (int)by, width, UOPC_SITE);
 }
 
 UOPC_INLINE unsigned __ballot_sync(unsigned mask, int predicate, UOPC_HERE) {
-  return (unsigned)uopc_together(UOPC_BALLOT, mask, predicate != 0, 0, 0, site);
+  return (unsigned)uopc_together(UOPC_BALLOT, mask, predicate != 0, 0, 0, UOPC_SITE);
 }
 UOPC_INLINE int __all_sync(unsigned mask, int predicate, UOPC_HERE) {
-  return (int)uopc_together(UOPC_ALL, mask, predicate != 0, 0, 0, site);
+  return (int)uopc_together(UOPC_ALL, mask, predicate != 0, 0, 0, UOPC_SITE);
 }
 UOPC_INLINE int __any_sync(unsigned mask, int predicate, UOPC_HERE) {
-  return (int)uopc_together(UOPC_ANY, mask, predicate != 0, 0, 0, site);
+  return (int)uopc_together(UOPC_ANY, mask, predicate != 0, 0, 0, UOPC_SITE);
 }
 
 UOPC_INLINE void __threadfence() {}
 UOPC_INLINE void __threadfence_block() {}
-UOPC_INLINE void __trap(UOPC_HERE) { uopc_shared_host.trap("__trap()", site); }
+UOPC_INLINE void __trap(UOPC_HERE) { uopc_shared_host.trap("__trap()", UOPC_SITE); }
 
 extern "C" int printf(const char *, ...);
 
@@ -191,7 +192,7 @@ template <class T> UOPC_INLINE T *uopc_dynamic_shared() { return (T *)uopc_curre
 
 UOPC_INLINE void __pipeline_memcpy_async(void *to, const void *from, size_t size,
                                          size_t zero_fill = 0, UOPC_HERE) {
-  uopc_shared_host.copy_async(to, from, (unsigned)size, (unsigned)(size - zero_fill), site);
+  uopc_shared_host.copy_async(to, from, (unsigned)size, (unsigned)(size - zero_fill), UOPC_SITE);
 }
 UOPC_INLINE void __pipeline_commit() { uopc_shared_host.copy_commit(); }
 UOPC_INLINE void __pipeline_wait_prior(unsigned groups_left) {

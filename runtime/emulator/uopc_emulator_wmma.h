@@ -57,7 +57,7 @@ template <class Use, int M, int N, int K, class T, class Layout, class P>
 UOPC_INLINE void load_matrix_sync(fragment<Use, M, N, K, T, Layout> &into, const P *address,
                                   unsigned stride, UOPC_HERE) {
   typedef fragment<Use, M, N, K, T, Layout> F;
-  meet(address, stride, site);
+  meet(address, stride, UOPC_SITE);
   const int first = uopc_current->lane * F::num_elements;
   for (int i = 0; i < F::num_elements; i++)
     into.x[i] = address[place<F>(first + i, stride, same<Layout, row_major>::value)];
@@ -67,7 +67,7 @@ template <int M, int N, int K, class T>
 UOPC_INLINE void load_matrix_sync(fragment<accumulator, M, N, K, T> &into, const T *address,
                                   unsigned stride, layout_t layout, UOPC_HERE) {
   typedef fragment<accumulator, M, N, K, T> F;
-  meet(address, stride, site);
+  meet(address, stride, UOPC_SITE);
   const int first = uopc_current->lane * F::num_elements;
   for (int i = 0; i < F::num_elements; i++)
     into.x[i] = address[place<F>(first + i, stride, layout == mem_row_major)];
@@ -77,7 +77,7 @@ template <int M, int N, int K, class T>
 UOPC_INLINE void store_matrix_sync(T *address, const fragment<accumulator, M, N, K, T> &from,
                                    unsigned stride, layout_t layout, UOPC_HERE) {
   typedef fragment<accumulator, M, N, K, T> F;
-  meet(address, stride, site);
+  meet(address, stride, UOPC_SITE);
   const int first = uopc_current->lane * F::num_elements;
   for (int i = 0; i < F::num_elements; i++)
     address[place<F>(first + i, stride, layout == mem_row_major)] = from.x[i];
@@ -119,7 +119,7 @@ template <class D, class A, class B, class C>
 UOPC_INLINE void mma_sync(D &result, const A &left, const B &right, const C &addend, UOPC_HERE) {
   typedef product<typename sums_in<typename D::element_type>::type, D, A, B, C> P;
   P share{&result, &left, &right, &addend};
-  uopc_shared_host.warp_function(&P::run, &share, site);
+  uopc_shared_host.warp_function(&P::run, &share, UOPC_SITE);
 }
 
 }  // namespace wmma
