@@ -31,6 +31,7 @@ STAGED_BYTES = 4 << 20
 """Inputs and outputs of up to so many bytes together go through pinned memory, inside the graph.
 Larger ones go straight from and to the caller's arrays, which saves a copy by the host."""
 ALIGNMENT = 64
+MOST = (1 << 31) - 1
 NAN_BYTE = 0xFF
 """Repeated, it is a NaN of every float type."""
 
@@ -210,9 +211,19 @@ class Frame:
     ) -> _Step | None:
         """The launch, or None where there is nothing to do."""
         grid, block = self._extents(config.grid), self._extents(config.block)
+        shared_bytes = self._value(config.shared_bytes)
+        for value in (*grid, *block, shared_bytes):
+            # The driver takes 32 bits and would not see what is beyond them.
+            if not 0 <= value <= MOST:
+                raise UopcError(
+                    "bad-launch",
+                    f"kernel `{printable(call.name)}` (step {number} of {len(self._plan.kernels)} "
+                    f"of plan `{printable(self._plan.name)}`) would be launched with grid "
+                    f"{list(grid)}, block {list(block)}, {shared_bytes} bytes of shared memory; "
+                    f"each may be 0 to {MOST}",
+                )
         if 0 in grid:
             return None
-        shared_bytes = self._value(config.shared_bytes)
         if shared_bytes + config.static_shared_bytes > STATIC_SHARED_LIMIT:
             function.allow_shared_bytes(shared_bytes)
         owners = [self._owner(ref) for ref in call.refs]

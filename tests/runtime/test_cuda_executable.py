@@ -269,6 +269,15 @@ def test_a_launch_that_is_refused_names_the_step(cuda_device: Device, program: P
         )
 
 
+@pytest.mark.parametrize("extent", [-1, 1 << 31, 1 << 32])
+def test_launches_that_32_bits_do_not_spell(emulated_device: Device, program: Program, extent: int):
+    config = dataclasses.replace(program.launches["k1"], grid=(extent, 1, 1))
+    launches = {**program.launches, "k1": config}
+    exe = load_cuda_program(dataclasses.replace(program, launches=launches))
+    with pytest.raises(UopcError, match=rf"would be launched with grid \[{extent}, 1, 1\]"):
+        exe(rows(3))
+
+
 def refusal(action: Callable[[], object]) -> UopcError:
     with pytest.raises(UopcError) as caught:
         action()
