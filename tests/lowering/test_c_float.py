@@ -212,10 +212,13 @@ def nearest(x: float, dtype: Any) -> Any:
     )
 
 
+CHECKS = "undefined,float-cast-overflow"
+
+
 @pytest.fixture(
     params=[
         ("gcc", "-O2", "-march=native"),
-        ("clang", "-O1", "-fsanitize=undefined,float-cast-overflow", "-fsanitize-trap=undefined,float-cast-overflow"),
+        ("clang", "-O1", f"-fsanitize={CHECKS}", f"-fsanitize-trap={CHECKS}"),
         ("g++", "-O0", "-fno-builtin"),
     ],
     ids=lambda p: p[0],
@@ -450,10 +453,9 @@ def half_conversions(library: Any) -> None:
         middles = (finite[1:] + finite[:-1]) / 2
         for wide in ("f32", "f64"):
             float_type = FLOATS[wide][1]
-            near = np.concatenate([
-                middles.astype(float_type), np.nextafter(middles.astype(float_type), float_type(INF)),
-                np.nextafter(middles.astype(float_type), float_type(-INF)), array(VALUES, float_type),
-            ])  # fmt: skip
+            exact = middles.astype(float_type)
+            above, below = (np.nextafter(exact, float_type(end)) for end in (INF, -INF))
+            near = np.concatenate([exact, above, below, array(VALUES, float_type)])
             got = run(library, f"truncf_{wide}_{name}", dtype, near)
             some = slice(None, None, 53)
             want = np.array([nearest(float(v), dtype) for v in near[some]], dtype)

@@ -211,7 +211,7 @@ def short(cls: type[Any]) -> str:
 @pytest.mark.parametrize(
     ("compiler", "flags"),
     [
-        ("gcc", ["-O2"]),
+        ("gcc", ["-O3"]),
         ("clang", ["-O1", "-fsanitize=undefined", "-fsanitize-trap=undefined"]),
         ("g++", ["-O0", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]),
     ],
@@ -275,13 +275,13 @@ def with_constants(name: str, t: Any, bits: int, make: Any, result: Any) -> list
 @pytest.mark.parametrize(
     ("compiler", "flags", "names"),
     [
-        ("gcc", ["-O2"], ["i1", "i8", "i32"]),
+        ("gcc", ["-O1"], ["i1", "i32"]),
         (
             "g++",
             ["-O0", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"],
-            ["i16", "i32", "i64"],
+            ["i16", "i64"],
         ),
-        ("clang", ["-O0"], ["index", "i8", "i1"]),
+        ("clang", ["-O0"], ["index", "i8"]),
     ],
 )
 def test_folded_equals_executed(

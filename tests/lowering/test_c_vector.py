@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from xdsl.dialects import arith, func, math, memref, vector
+from xdsl.dialects import arith, func, math, memref, scf, vector
 from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import (
     f64,
     i1,
 )
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from uopc.dialects.locations import parse_text
 from uopc.dialects.upstream_fixes import install
@@ -85,25 +85,28 @@ class Cases:
         types = [TYPES[t][0] for t in (*inputs, output)]
         memrefs = [MemRefType(t, [8]) for t in types]
         function = func.FuncOp(name, (memrefs, []))
-        block = function.body.block
-        for start in range(0, 3 if lanes == 3 else 8, lanes or 1):
-            index = self._add(block, arith.ConstantOp(IntegerAttr(start, INDEX)))
-            loaded: list[SSAValue] = []
-            for a in block.args[:-1]:
-                t = a.type
-                assert isinstance(t, MemRefType)
-                if lanes:
-                    op = vector.LoadOp(a, [index], VectorType(t.element_type, [lanes]))
-                else:
-                    op = memref.LoadOp.get(a, [index])
-                loaded.append(self._add(block, op))
-            target = VectorType(types[-1], [lanes]) if lanes else types[-1]
-            value = self._add(block, make(target, *loaded))
+        entry = function.body.block
+        bounds = [arith.ConstantOp(IntegerAttr(v, INDEX)) for v in (0, 1, 1 if lanes else 8)]
+        inner = Block(arg_types=[INDEX])
+        index = inner.args[0]
+        loaded: list[SSAValue] = []
+        for a in entry.args[:-1]:
+            t = a.type
+            assert isinstance(t, MemRefType)
             if lanes:
-                block.add_op(vector.StoreOp(value, block.args[-1], [index]))
+                op = vector.LoadOp(a, [index], VectorType(t.element_type, [lanes]))
             else:
-                block.add_op(memref.StoreOp.get(value, block.args[-1], [index]))
-        block.add_op(func.ReturnOp())
+                op = memref.LoadOp.get(a, [index])
+            loaded.append(self._add(inner, op))
+        target = VectorType(types[-1], [lanes]) if lanes else types[-1]
+        value = self._add(inner, make(target, *loaded))
+        if lanes:
+            inner.add_op(vector.StoreOp(value, entry.args[-1], [index]))
+        else:
+            inner.add_op(memref.StoreOp.get(value, entry.args[-1], [index]))
+        inner.add_op(scf.YieldOp())
+        zero, one, end = bounds
+        entry.add_ops([*bounds, scf.ForOp(zero, end, one, [], Region(inner)), func.ReturnOp()])
         return function
 
     def _add(self, block: Block, op: Any) -> SSAValue:
@@ -119,12 +122,12 @@ def all_cases() -> Cases:
         for cls in FLOAT_UNARY:
             cases.add(f"{short(cls)}_{t}", [t], t, lambda r, a, c=cls: c(a))
         cases.add(f"fma_{t}", [t, t, t], t, lambda r, a, b, c: math.FmaOp(a, b, c))
-        for k in range(16):
+        for k in range(16) if t == "f32" else (0, 4, 7, 9):
             cases.add(f"cmpf{k}_{t}", [t, t], "i1", lambda r, a, b, k=k: arith.CmpfOp(a, b, k))
     for t in INTEGERS:
         for cls in INTEGER_BINARY:
             cases.add(f"{short(cls)}_{t}", [t, t], t, lambda r, a, b, c=cls: c(a, b))
-        for k in range(10):
+        for k in range(10) if t in ("i1", "i32") else (1, 3, 8):
             cases.add(f"cmpi{k}_{t}", [t, t], "i1", lambda r, a, b, k=k: arith.CmpiOp(a, b, k))
     for t in TYPES:
         cases.add(f"select_{t}", ["i1", t, t], t, lambda r, c, a, b: arith.SelectOp(c, a, b))
@@ -167,7 +170,7 @@ def test_vectors_are_scalars_side_by_side(build: Any, flags: tuple[str, ...]) ->
     cases = all_cases()
     library = build(emit_c(ModuleOp(cases.functions)).text, *flags)
     for name, inputs, output in cases.all:
-        for seed in range(4):
+        for seed in range(3):
             arrays = [numbers(t, 10 * seed + i) for i, t in enumerate(inputs)]
             results = {form: np.full(8, 7).astype(TYPES[output][1]) for form in ("s", "v8", "v3")}
             for form, out in results.items():
@@ -175,7 +178,7 @@ def test_vectors_are_scalars_side_by_side(build: Any, flags: tuple[str, ...]) ->
             assert same_bits(results["v8"], results["s"]), (name, arrays, results)
             assert same_bits(results["v3"][:3], results["s"][:3]), (name, arrays, results)
             assert (results["v3"][3:] == results["v3"].dtype.type(7)).all(), name
-    assert len(cases.all) > 200
+    assert len(cases.all) > 150
 
 
 MOVES = (Path(__file__).parent / "vector_moves.mlir").read_text()
