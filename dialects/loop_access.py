@@ -255,7 +255,10 @@ class StoreOp(WritingOp):
 @irdl_op_definition
 class UpdateOp(WritingOp):
     """`uloop.update add %v, %x[%k] : memref<4xf32>`: the element combined with a value, in the
-    order of the ranges; after every store to the buffer that stands before it."""
+    order of the ranges; after every store to the buffer that stands before it.
+
+    It happens once for each index of the ranges that the value, the place and the conditions
+    depend on: one that is in none of them is written as a condition, `where (%i)`."""
 
     name = "uloop.update"
     kind = prop_def(StringAttr)

@@ -143,11 +143,29 @@ class _Rangeify:
         position = self.number_as_index(op.indices, where, (), -1, sizes[axis])
         target = (*update[:axis], position, *update[axis + rank :])
         added = self.answer(Demand(op.updates, update, ()))
-        inside = [position, as_expr(sizes[axis]) - 1 - position]
-        operands, map_, valid = self.loops.access_maps(target, inside)
+        conditions = [position, as_expr(sizes[axis]) - 1 - position]
+        # One update an index, also along axes on which neither the number nor its place depends.
+        conditions += self.unmentioned(update, added, target)
+        operands, map_, valid = self.loops.access_maps(target, conditions)
         row = element_of(tensor_of(op.operand))
         kind = "set" if op.kind.data == "set" else combine_kind(op.kind.data, row)
         self.new.add_op(loop.UpdateOp(kind, added, self.buffers[buffer], operands, map_, valid))
+
+    def unmentioned(self, ranges: Index, number: SSAValue, place: Index) -> list[Expr]:
+        """Those of some ranges on which neither a number nor its place depends."""
+        pending = [number]
+        pending += [self.loops.leaf_values[leaf] for expr in place for leaf in expr.leaves]
+        seen: set[SSAValue] = set()
+        while pending:
+            current = pending.pop()
+            if current not in seen:
+                seen.add(current)
+                if isinstance(current.owner, Operation):
+                    pending.extend(current.owner.operands)
+        leaves = [(expr, expr.leaf) for expr in ranges]
+        return [
+            e for e, leaf in leaves if leaf is not None and self.loops.leaf_values[leaf] not in seen
+        ]
 
     # Reading: a demand is answered by a generator that makes further demands.
 
