@@ -15,6 +15,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from uopc.lowering import c_helpers as helpers
 from uopc.lowering.c_carried import Carried
+from uopc.lowering.c_guards import keep_loads_alone
 from uopc.lowering.c_integer import constant_value
 from uopc.lowering.c_style import FunctionPrinter
 from uopc.lowering.c_types import (
@@ -277,6 +278,7 @@ def if_else(p: FunctionPrinter, op: scf.IfOp) -> None:
     p.flush_reads()
     results = _results(p, op)
     p.open(f"if ({condition.text})")
+    keep_loads_alone(p, op)
     _branch(p, op.true_region, results)
     if op.false_region.blocks and (results or _has_live(p, op.false_region.block)):
         p.close("} else {")
