@@ -242,25 +242,27 @@ class FunctionPrinter:
     def finish(self, parameters: Sequence[str]) -> list[str]:
         """The lines, without variables that folding left unread, which compilers warn about.
 
-        Parameters that are never read are cast to void, for the same reason.
+        A variable that is only assigned goes with its assignments, since no expression has an
+        effect. Parameters that are never read are cast to void, for the same reason.
         """
-        lines: list[str] = self.lines
+        lines = self.lines
         while True:
             found: dict[str, list[int]] = {name: [] for name in (*self._declared, *parameters)}
             for number, line in enumerate(lines):
                 for word in _WORD.findall(line):
                     if word in found:
                         found[word].append(number)
-            unread = [
-                (name, start)
+            dropped = [
+                number
                 for name, starts in self._declared.items()
                 for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)
-                if lines[start] and not any(start < n < end for n in found[name])
+                if lines[start]
+                for number in _only_written(lines, name, start, end, found[name])
             ]
-            if not unread:
+            if not dropped:
                 break
-            for _, start in unread:
-                lines[start] = ""
+            for number in dropped:
+                lines[number] = ""
         unused = [f"    (void){name};" for name in parameters if not found[name]]
         return unused + [line for line in lines if line]
 
@@ -355,6 +357,21 @@ class FunctionPrinter:
         self.fail(op, f"has no form in {self.target.upper()}", nearest_hint(name, self.handlers))
 
 
+def _only_written(
+    lines: Sequence[str], name: str, start: int, end: int, places: Sequence[int]
+) -> list[int]:
+    """The lines that declare and assign a variable which is never read; else none."""
+    own = [n for n in places if start <= n < end]
+    for n in own:
+        if n != start:
+            text = lines[n].lstrip()
+            rest = text[len(name) :]
+            if not text.startswith(name) or not _ASSIGNS.match(rest):
+                return []
+    return sorted(set(own))
+
+
+_ASSIGNS = re.compile(r" [-+*/&|^]?= ")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 _TYPES_HINT = "numbers may be f64 f32 f16 bf16 i1 i8 i16 i32 i64 ui8..ui64 or index"
