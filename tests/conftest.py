@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
+from hypothesis import settings
 from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Block, Region, SSAValue
@@ -19,6 +21,9 @@ from uopc.passes.registry import pass_factories
 from uopc.passes.resolve import resolve_pipeline
 
 Shape = Sequence[Size]
+
+# pytest --hypothesis-profile=long: other examples each time, and many more of them.
+settings.register_profile("long", deadline=None, print_blob=True)
 
 
 class GraphBuilder:
@@ -135,3 +140,16 @@ def run_pipeline() -> Callable[[ModuleOp, str], ModuleOp]:
         return module
 
     return run
+
+
+@pytest.fixture(scope="session")
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Compiled code goes to a folder of this session's own."""
+    folder = str(tmp_path_factory.mktemp("cache"))
+    before = os.environ.get("UOPC_CACHE")
+    os.environ["UOPC_CACHE"] = folder
+    yield folder
+    if before is None:
+        del os.environ["UOPC_CACHE"]
+    else:
+        os.environ["UOPC_CACHE"] = before

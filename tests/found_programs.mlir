@@ -1,0 +1,41 @@
+// Programs that were once compiled wrongly, found by test_random_programs.py.
+
+
+// Two conditions joined in the innermost loop were asked for outside of it.
+func.func @conjunction_outside_its_loop(%x: tensor<2x3x4xf64>, %c: tensor<7x6x6xi1>) -> tensor<6x2x5xf64> {
+  %0 = utensor.pad %x low [1, 0, 1] high [3, 1, 1] value -2.0 : tensor<2x3x4xf64> -> tensor<6x4x6xf64>
+  %1 = utensor.permute %0 [2, 1, 0] : tensor<6x4x6xf64> -> tensor<6x4x6xf64>
+  %2 = utensor.flip %1 [0, 2] : tensor<6x4x6xf64> -> tensor<6x4x6xf64>
+  %3 = utensor.pad %2 low [1, 0, 0] high [0, 2, 0] value 0.0 : tensor<6x4x6xf64> -> tensor<7x6x6xf64>
+  %4 = utensor.where %c, %3, %3 : tensor<7x6x6xf64>
+  %5 = utensor.shrink %4 [1, 2, 0] to [7, 6, 5] step [1, 2, 1] : tensor<7x6x6xf64> -> tensor<6x2x5xf64>
+  func.return %5 : tensor<6x2x5xf64>
+}
+
+// GCC 12 at -O3, and at -O2 where it was unrolled, masked the wrong lanes: c_guards.py.
+func.func @pairs_under_one_condition(%x: tensor<?x2xi32, #utensor.sizes<[n, 2], n = 2 to 6>>) -> tensor<?x2xi32, #utensor.sizes<[n + 3, 2], n = 2 to 6>> {
+  %0 = utensor.pad %x low [1, 0] high [2, 0] value 0 : tensor<?x2xi32, #utensor.sizes<[n, 2], n = 2 to 6>> -> tensor<?x2xi32, #utensor.sizes<[n + 3, 2], n = 2 to 6>>
+  func.return %0 : tensor<?x2xi32, #utensor.sizes<[n + 3, 2], n = 2 to 6>>
+}
+
+// The axis of the positions on which they do not depend had no loop: one update of three.
+func.func @scatter_of_equal_updates(%x: tensor<4x2xi32>) -> tensor<4x2xi32> {
+  %0 = utensor.iota axis 1 : tensor<3x3xui32>
+  %1 = utensor.constant 7 : tensor<3x3x2xi32>
+  %2 = utensor.scatter add %x, %0, %1 axis 0 : tensor<4x2xi32>, tensor<3x3xui32>, tensor<3x3x2xi32> -> tensor<4x2xi32>
+  func.return %2 : tensor<4x2xi32>
+}
+
+func.func @scatter_of_no_updates(%x: tensor<4x2xi32>) -> tensor<4x2xi32> {
+  %0 = utensor.constant 0 : tensor<0xi32>
+  %1 = utensor.constant 7 : tensor<0x2xi32>
+  %2 = utensor.scatter set %x, %0, %1 axis 0 : tensor<4x2xi32>, tensor<0xi32>, tensor<0x2xi32> -> tensor<4x2xi32>
+  func.return %2 : tensor<4x2xi32>
+}
+
+// n to 1xn was refused: it seemed to divide by n, which may be 0.
+func.func @an_axis_of_size_1_before_a_symbol(%x: tensor<?xf32, #utensor.sizes<[n], n = 0 to 6>>) -> tensor<1x?xf32, #utensor.sizes<[1, n], n = 0 to 6>> {
+  %0 = utensor.neg %x : tensor<?xf32, #utensor.sizes<[n], n = 0 to 6>>
+  %1 = utensor.reshape %0 : tensor<?xf32, #utensor.sizes<[n], n = 0 to 6>> -> tensor<1x?xf32, #utensor.sizes<[1, n], n = 0 to 6>>
+  func.return %1 : tensor<1x?xf32, #utensor.sizes<[1, n], n = 0 to 6>>
+}
