@@ -1,6 +1,6 @@
 """Programs that were once compiled wrongly, found by test_random_programs.py.
 
-found_programs.mlir says what went wrong with each. All run against the reference in every way there is.
+found_programs.mlir says what went wrong with each. All run in every way there is.
 """
 
 from __future__ import annotations
