@@ -52,6 +52,7 @@ from uopc.dialects import kernel, loop
 from uopc.dialects.errors import UopcError
 from uopc.dialects.index_expr import Expr, as_expr, atom_expr
 from uopc.dialects.locations import location_of
+from uopc.dialects.upstream_fixes import install
 from uopc.passes.combine import combined_identity
 from uopc.passes.loop_dag import NO_RANGES, LoopDag, Ranges, is_loop, length_of, own_ranges
 from uopc.passes.loop_masks import Mask, guards_of, lane_mask, mask_of
@@ -69,6 +70,7 @@ class LinearizePass(ModulePass):
     name = "linearize"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        install()  # vectors are compared and selected
         for kernel_op in list(op.body.block.ops):
             if isinstance(kernel_op, kernel.KernelOp):
                 function = linearize_kernel(kernel_op)
@@ -164,22 +166,34 @@ class _Linearize:
             if len(first.path) <= depth:
                 continue
             range_op = first.path[depth]
-            group: list[Statement] = []
-            inside: set[Statement] = set()
-            for statement in remaining:
-                path = statement.path
-                if len(path) <= depth or path[depth] is not range_op:
-                    continue
-                if all(
-                    n in self.done
-                    or (n in inside and len(n.home) > depth and n.home[depth] is range_op)
-                    for n in statement.needs
-                ):
-                    group.append(statement)
-                    inside.add(statement)
-            if first in inside:
-                return range_op, group
+            group = self.group(remaining, range_op, depth)
+            if first in group:
+                return range_op, [s for s in remaining if s in group]
         raise AssertionError("statements wait for each other")
+
+    def group(
+        self, remaining: Sequence[Statement], range_op: loop.RangeOp, depth: int
+    ) -> set[Statement]:
+        """The statements that one loop of a range can run, as many as possible.
+
+        What a statement needs is done before, or inside in the same step; and what is computed
+        inside is read inside, since it is gone with the step.
+        """
+        found = {s for s in remaining if len(s.path) > depth and s.path[depth] is range_op}
+
+        def is_inside(s: Statement) -> bool:
+            return len(s.home) > depth and s.home[depth] is range_op
+
+        while True:
+            wrong = {
+                s
+                for s in found
+                if not all(n in self.done or (n in found and is_inside(n)) for n in s.needs)
+                or (is_inside(s) and not all(u in found for u in s.users))
+            }
+            if not wrong:
+                return found
+            found -= wrong
 
     def loop(self, range_op: loop.RangeOp, group: Sequence[Statement], depth: int) -> None:
         """Run a group of statements over a range: a loop where no guard cuts in, then the rest."""

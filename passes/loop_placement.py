@@ -27,6 +27,8 @@ class Statement:
     home: Path
     own: Path
     needs: list[Statement] = field(default_factory=list["Statement"])
+    users: list[Statement] = field(default_factory=list["Statement"])
+    """Who reads what it computes."""
 
     @property
     def path(self) -> Path:
@@ -100,7 +102,9 @@ class Placement:
         for needed in self.needs(statement.op):
             free = self.dag.free[needed.results[0]]
             home = _prefix(statement.path, free)
-            statement.needs.append(self._instances[needed][home])
+            instance = self._instances[needed][home]
+            statement.needs.append(instance)
+            instance.users.append(statement)
         if isinstance(statement.op, loop.UpdateOp):
             own = self.dag.position[statement.op]
             for other in self.statements:
