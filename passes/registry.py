@@ -13,6 +13,7 @@ from xdsl.passes import ModulePass
 from uopc.dialects.registry import lazy_factories
 
 PASSES: dict[str, str] = {
+    "apply-schedule": "uopc.passes.apply_schedule:ApplySchedulePass",
     "dedupe-kernels": "uopc.passes.dedupe_kernels:DedupeKernelsPass",
     "expand-math": "uopc.passes.expand_math:ExpandMathPass",
     "kernelize": "uopc.passes.kernelize:KernelizePass",
@@ -21,6 +22,7 @@ PASSES: dict[str, str] = {
     "plan-memory": "uopc.passes.plan_memory:PlanMemoryPass",
     "prune-parameters": "uopc.passes.prune_parameters:PruneParametersPass",
     "rangeify": "uopc.passes.rangeify:RangeifyPass",
+    "schedule": "uopc.passes.schedule:SchedulePass",
     "stage-broadcast-compute": ("uopc.passes.stage_broadcast_compute:StageBroadcastComputePass"),
     "uopc-canonicalize": "uopc.passes.canonicalize:CanonicalizePass",
     "uopc-cse": "uopc.passes.cse:CommonSubexpressionEliminationPass",

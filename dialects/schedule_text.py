@@ -1,0 +1,250 @@
+"""The language of schedules: how a kernel's ranges are split, tiled, marked and ordered.
+
+    schedule ::= command ((";" | newline) command)*
+    command  ::= contract                                sums of products fuse their multiply-add
+               | split R = R0(:KIND)? R1:N(:KIND)? …     R is R0*N… + R1*… + …; a rest is guarded
+               | tile V over R … as R' …                 V at all R in a local buffer, filled by R'
+               | capture V R as R'                       a tile has one more dimension, outermost
+               | layout V R' …                           the order of a tile's dimensions
+               | merge R S as T                          two ranges become one, row-major
+               | fuse R into S                           two ranges of equal ends become one
+               | mark R KIND                             how a range runs
+               | order R …                               loops, outermost first
+    KIND     ::= loop | unroll | vector | thread
+
+R is a range's name and V a value's, as they stand in the kernel's text. A split of a reduction
+keeps one accumulator for each copy and lane (their sum is a tree); `chain` at its end keeps one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from uopc.dialects.errors import UopcError
+
+KINDS = ("loop", "unroll", "vector", "thread")
+MAX_COPIES = 1024
+"""The largest part of a split that is unrolled or a vector."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a split: a range of `size` steps; the outermost has none of its own."""
+
+    name: str
+    size: int | None
+    kind: str | None
+
+    def __str__(self) -> str:
+        size = "" if self.size is None else f":{self.size}"
+        return self.name + size + (f":{self.kind}" if self.kind else "")
+
+
+@dataclass(frozen=True)
+class Contract:
+    def __str__(self) -> str:
+        return "contract"
+
+
+@dataclass(frozen=True)
+class Split:
+    range: str
+    parts: tuple[Part, ...]
+    chain: bool = False
+
+    def __str__(self) -> str:
+        parts = " ".join(map(str, self.parts))
+        return f"split {self.range} = {parts}" + (" chain" if self.chain else "")
+
+
+@dataclass(frozen=True)
+class Tile:
+    value: str
+    over: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"tile {self.value} over {' '.join(self.over)} as {' '.join(self.names)}"
+
+
+@dataclass(frozen=True)
+class Capture:
+    value: str
+    range: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"capture {self.value} {self.range} as {self.name}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    value: str
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"layout {self.value} {' '.join(self.names)}"
+
+
+@dataclass(frozen=True)
+class Merge:
+    outer: str
+    inner: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"merge {self.outer} {self.inner} as {self.name}"
+
+
+@dataclass(frozen=True)
+class Fuse:
+    range: str
+    into: str
+
+    def __str__(self) -> str:
+        return f"fuse {self.range} into {self.into}"
+
+
+@dataclass(frozen=True)
+class Mark:
+    range: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"mark {self.range} {self.kind}"
+
+
+@dataclass(frozen=True)
+class Order:
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"order {' '.join(self.names)}"
+
+
+Command = Contract | Split | Tile | Capture | Layout | Merge | Fuse | Mark | Order
+
+
+def schedule_text(commands: list[Command]) -> str:
+    """Commands as text, one after another."""
+    return "; ".join(map(str, commands))
+
+
+def parse_schedule(text: str) -> list[Command]:
+    """The commands of a schedule. Raises UopcError [bad-schedule] for what is none."""
+    return [_parse(line) for line in _lines(text)]
+
+
+def _lines(text: str) -> Iterator[str]:
+    for line in re.split(r"[;\n]", text):
+        plain = line.partition("#")[0].strip()
+        if plain:
+            yield plain
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+_FORMS = {
+    "contract": "contract",
+    "split": "split R = R0 R1:N:KIND …",
+    "tile": "tile V over R … as R' …",
+    "capture": "capture V R as R'",
+    "layout": "layout V R …",
+    "merge": "merge R S as T",
+    "fuse": "fuse R into S",
+    "mark": "mark R KIND",
+    "order": "order R …",
+}
+
+
+def bad_schedule(line: object, message: str, hint: str = "") -> UopcError:
+    """A schedule that cannot be applied, with the command that is wrong."""
+    return UopcError("bad-schedule", f"in '{line}': {message}", hint=hint)
+
+
+def _parse(line: str) -> Command:
+    word, *rest = line.split()
+    if word not in _FORMS:
+        raise bad_schedule(
+            line, f"there is no command '{word}'", f"expected one of: {', '.join(_FORMS)}"
+        )
+    try:
+        command = _parse_command(line, word, rest)
+    except ValueError:
+        command = None
+    if command is None:
+        raise bad_schedule(line, "it is not well formed", f"expected {_FORMS[word]}")
+    return command
+
+
+def _parse_command(line: str, word: str, rest: list[str]) -> Command | None:
+    match word, rest:
+        case "contract", []:
+            return Contract()
+        case "split", [name, "=", *parts]:
+            chain = parts[-1:] == ["chain"]
+            parsed = tuple(_part(line, p) for p in (parts[:-1] if chain else parts))
+            if len(parsed) < 2 or parsed[0].size is not None:
+                return None
+            if any(p.size is None for p in parsed[1:]):
+                return None
+            return Split(_name(name), parsed, chain)
+        case "tile", [value, "over", *more]:
+            cut = more.index("as")
+            over, names = more[:cut], more[cut + 1 :]
+            if not over or len(over) != len(names):
+                raise bad_schedule(line, "a tile has a new range for each that it is over")
+            return Tile(_name(value), _names(over), _names(names))
+        case "capture", [value, name, "as", new]:
+            return Capture(_name(value), _name(name), _name(new))
+        case "layout", [value, *names] if names:
+            return Layout(_name(value), _names(names))
+        case "merge", [outer, inner, "as", name]:
+            return Merge(_name(outer), _name(inner), _name(name))
+        case "fuse", [name, "into", into]:
+            return Fuse(_name(name), _name(into))
+        case "mark", [name, kind]:
+            return Mark(_name(name), _kind(line, kind))
+        case "order", [*names] if names:
+            return Order(_names(names))
+        case _:
+            return None
+
+
+def _name(text: str) -> str:
+    if not _NAME.match(text):
+        raise ValueError(text)
+    return text
+
+
+def _names(texts: list[str]) -> tuple[str, ...]:
+    return tuple(map(_name, texts))
+
+
+def _kind(line: str, text: str) -> str:
+    if text not in KINDS:
+        raise bad_schedule(line, f"there is no kind '{text}'", f"expected {', '.join(KINDS)}")
+    return text
+
+
+def _part(line: str, text: str) -> Part:
+    name, *options = text.split(":")
+    size: int | None = None
+    kind: str | None = None
+    if options and options[0].isdigit():
+        size = int(options.pop(0))
+        if size < 1:
+            raise bad_schedule(line, f"a part of {size} steps", "expected at least 1")
+    elif options and options[0] == "":
+        options.pop(0)
+    if options:
+        kind = _kind(line, options.pop(0))
+    if options:
+        raise ValueError(text)
+    if kind in ("unroll", "vector") and size is not None and size > MAX_COPIES:
+        raise bad_schedule(line, f"{size} copies", f"expected at most {MAX_COPIES}")
+    if kind == "vector" and size is not None and size & (size - 1):
+        raise bad_schedule(line, f"a vector of {size} lanes", "expected a power of two")
+    return Part(_name(name), size, kind)

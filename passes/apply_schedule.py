@@ -1,0 +1,106 @@
+"""apply-schedule: a kernel's schedule attribute is carried out on its ranges.
+
+    ukernel.kernel @r_64_64 … attributes {schedule = "contract; split i = i0 i1:4:unroll"} {
+      %i = uloop.range 64
+      …
+      %c = uloop.reduce add %p over (%k) : f32
+      uloop.store %c, %o[%i, %j] : memref<64x64xf32>
+    }
+
+becomes
+
+    ukernel.kernel @r_64_64 … {
+      %i0 = uloop.range 16
+      %i1 = uloop.range 4 unroll
+      …
+      %c = uloop.reduce fma %a, %b over (%k) : f32
+      uloop.store %c, %o[%i0 * 4 + %i1, %j] : memref<64x64xf32>
+    }
+
+The commands stand in dialects/schedule_text.py, what they do in schedule_commands.py. The
+attribute goes: what it said is now the kernel itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from uopc.dialects import kernel, loop
+from uopc.dialects.errors import UopcError
+from uopc.dialects.locations import location_of
+from uopc.dialects.schedule_text import parse_schedule
+from uopc.passes.schedule_commands import apply_command
+
+
+@dataclass(frozen=True)
+class ApplySchedulePass(ModulePass):
+    """Carry out the schedules of kernels over ranges."""
+
+    name = "apply-schedule"
+    level_after: ClassVar[str] = "uloop"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for kernel_op in op.body.block.ops:
+            if isinstance(kernel_op, kernel.KernelOp) and kernel_op.schedule is not None:
+                apply_schedule(kernel_op, kernel_op.schedule.data)
+                del kernel_op.properties["schedule"]
+
+
+def apply_schedule(op: kernel.KernelOp, schedule: str) -> None:
+    """Apply a schedule to a kernel over ranges. Raises UopcError [bad-schedule]."""
+    name_values(op)
+    try:
+        for command in parse_schedule(schedule):
+            apply_command(op, command)
+        _check_kinds(op)
+    except UopcError as error:
+        error.location = error.location or location_of(op)
+        error.message = f"kernel @{op.sym_name.data}: {error.message}"
+        raise
+
+
+def name_values(op: kernel.KernelOp) -> None:
+    """Give every load and reduction a name of its own, which schedules refer to.
+
+    A load is named after its buffer, a reduction after its value's hint or its kind.
+    """
+    taken = {a.name_hint for a in op.block.args if a.name_hint} | {
+        o.result.name_hint for o in op.block.ops if isinstance(o, loop.RangeOp)
+    }
+    for inner in op.block.ops:
+        if isinstance(inner, loop.RangeOp):
+            continue
+        for result in inner.results:
+            hint = result.name_hint
+            if isinstance(inner, loop.LoadOp):
+                hint = f"{inner.buffer.name_hint or 'value'}_at" if hint is None else hint
+            elif isinstance(inner, loop.ReduceOp) and hint is None:
+                hint = inner.kind.data if inner.kind is not None else "reduced"
+            if hint is None:
+                continue
+            name, number = hint, 1
+            while name in taken:
+                number += 1
+                name = f"{hint}{number}"
+            taken.add(name)
+            result.name_hint = name
+
+
+def _check_kinds(op: kernel.KernelOp) -> None:
+    """No value varies along two vectors: there is one set of lanes."""
+    from uopc.passes.loop_dag import LoopDag
+
+    dag = LoopDag(op)
+    for value, free in dag.free.items():
+        vectors = [r.result.name_hint for r in free if r.kind.data == "vector"]
+        if len(vectors) > 1:
+            raise UopcError(
+                "bad-schedule",
+                f"'{value.name_hint}' varies along the vectors {', '.join(map(str, vectors))}",
+                hint="expected at most one range of kind vector around a value",
+            )

@@ -1,0 +1,105 @@
+"""schedule: chooses how each kernel over ranges runs on a CPU, as its schedule attribute.
+
+    ukernel.kernel @r_512_512 ins(%a : …, %b : …) outs(%o : …) {
+      … %2 = uloop.reduce add %1 over (%k) : f32 …
+
+gets
+
+    attributes {schedule = "contract; split j = j0 jj:16; tile b_at over k jj as pk pj; …"}
+
+which a person may edit, and apply-schedule carries out. What a kernel is is read off its index
+maps, never off names:
+
+    sum of products       register tile of rows by vectors, and one packed panel of the second
+                          factor for as many columns, at full depth
+    reduction along       lanes and copies along it, each with its own accumulator
+      neighbours
+    reduction across      lanes and copies across the neighbours, in registers
+    anything else         plain loops, which C compilers turn into vectors themselves
+
+A kernel that has a schedule keeps it. docs/schedules.md teaches the language.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from uopc.dialects import kernel, loop
+from uopc.dialects.errors import UopcError
+from uopc.dialects.schedule_text import Command, schedule_text
+from uopc.passes.apply_schedule import name_values
+from uopc.passes.cpu_targets import CpuTarget, cpu_target
+from uopc.passes.loop_dag import LoopDag, own_ranges
+from uopc.passes.schedule_products import product_schedule
+from uopc.passes.schedule_reductions import reduction_schedule
+
+
+@dataclass(frozen=True)
+class SchedulePass(ModulePass):
+    """Choose a schedule for each kernel over ranges."""
+
+    name = "schedule"
+    level_after: ClassVar[str] = "uloop"
+
+    target: str = "native"
+    """A CPU family: native, avx512, avx2, sse2, neon or portable."""
+    level: int = 1
+    """0 leaves kernels as plain loops, 1 chooses by rule."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.level not in (0, 1):
+            raise UopcError("bad-option", f"level is {self.level}", hint="expected 0 or 1")
+        target = cpu_target(self.target)
+        if self.level == 0 or target.vector_bytes == 0:
+            return
+        for kernel_op in op.body.block.ops:
+            if isinstance(kernel_op, kernel.KernelOp) and kernel_op.schedule is None:
+                name_values(kernel_op)
+                commands = choose_schedule(kernel_op, target)
+                if commands:
+                    kernel_op.properties["schedule"] = StringAttr(schedule_text(commands))
+
+
+def choose_schedule(op: kernel.KernelOp, target: CpuTarget) -> list[Command]:
+    """The commands for one kernel over ranges; none where plain loops are best."""
+    dag = LoopDag(op)
+    if dag.guard_ranges or any(isinstance(o, loop.TileOp) for o in op.block.ops):
+        return []  # someone has shaped it already
+    if op.symbols.data:
+        return []  # sizes known at the call: plain loops
+    reductions = [o for o in dag.statements if isinstance(o, loop.ReduceOp)]
+    nested = [r for r in reductions if _reads_reduction_in_loop(dag, r)]
+    if nested:
+        return []
+    if len(reductions) == 1:
+        commands = product_schedule(dag, reductions[0], target)
+        if commands:
+            return commands
+    found: list[Command] = []
+    for reduction in reductions:
+        found.extend(reduction_schedule(dag, reduction, target, only=len(reductions) == 1))
+    return found
+
+
+def _reads_reduction_in_loop(dag: LoopDag, op: loop.ReduceOp) -> bool:
+    """Whether a reduction computes another one inside of its own loop."""
+    own = own_ranges(op)
+    stack = list(op.values)
+    seen: set[Operation] = set()
+    while stack:
+        owner = stack.pop().owner
+        if not isinstance(owner, Operation) or owner in seen:
+            continue
+        seen.add(owner)
+        if isinstance(owner, loop.ReduceOp):
+            if dag.free[owner.results[0]] & own:
+                return True
+            continue
+        stack.extend(owner.operands)
+    return False

@@ -1,0 +1,411 @@
+"""What each command of a schedule does to a kernel's DAG (the language: schedule_text.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects import arith
+from xdsl.ir import Block, SSAValue
+
+from uopc.dialects import kernel, loop
+from uopc.dialects import schedule_text as text
+from uopc.dialects.index_expr import Expr, Leaf, as_expr, same
+from uopc.dialects.schedule_text import Command, bad_schedule
+from uopc.passes.loop_rewriter import LoopRewriter
+
+
+def apply_command(op: kernel.KernelOp, command: Command) -> None:
+    """Apply one command to a kernel. Raises UopcError [bad-schedule] where it does not fit."""
+    match command:
+        case text.Contract():
+            _Contract(op).run()
+        case text.Split():
+            _Split(op, command).run()
+        case text.Tile():
+            _Tile(op, command).run()
+        case text.Capture():
+            _Capture(op, command).run()
+        case text.Layout():
+            _Layout(op, command).run()
+        case text.Merge():
+            _Merge(op, command).run()
+        case text.Fuse():
+            _Fuse(op, command).run()
+        case text.Mark():
+            _Mark(op, command).run()
+        case text.Order():
+            _order(op, command)
+
+
+def ranges_by_name(op: kernel.KernelOp) -> dict[str, loop.RangeOp]:
+    return {
+        o.result.name_hint: o
+        for o in op.block.ops
+        if isinstance(o, loop.RangeOp) and o.result.name_hint
+    }
+
+
+def find_range(op: kernel.KernelOp, name: str, command: Command) -> loop.RangeOp:
+    ranges = ranges_by_name(op)
+    found = ranges.get(name)
+    if found is None:
+        known = ", ".join(ranges) or "none"
+        raise bad_schedule(command, f"there is no range '{name}'", f"the ranges are: {known}")
+    return found
+
+
+def find_value(op: kernel.KernelOp, name: str, command: Command) -> SSAValue:
+    named = {
+        r.name_hint: r
+        for o in op.block.ops
+        if not isinstance(o, loop.RangeOp)
+        for r in o.results
+        if r.name_hint
+    }
+    found = named.get(name)
+    if found is None:
+        known = ", ".join(named) or "none"
+        raise bad_schedule(command, f"there is no value '{name}'", f"the values are: {known}")
+    return found
+
+
+def check_fresh(op: kernel.KernelOp, names: tuple[str, ...], command: Command) -> None:
+    taken = ranges_by_name(op)
+    for position, name in enumerate(names):
+        if name in taken or name in names[:position]:
+            raise bad_schedule(command, f"the name '{name}' is taken")
+
+
+class _Contract(LoopRewriter):
+    """reduce add of a * b -> reduce fma of a, b (rounded once a step)."""
+
+    def on_reduce(self, op: loop.ReduceOp) -> list[SSAValue]:
+        over = [self.range_value(o) for o in op.over]
+        product = op.values[0].owner
+        if op.kind is not None and op.kind.data == "add" and isinstance(product, arith.MulfOp):
+            factors = [self.values[o] for o in product.operands]
+            return self.reduce(op, over, "fma", factors)
+        return self.reduce(op, over)
+
+
+class _Split(LoopRewriter):
+    """i -> i0 * f + i1 * g + …, with n - 1 - i >= 0 as a guard where f does not divide n."""
+
+    def __init__(self, op: kernel.KernelOp, command: text.Split) -> None:
+        super().__init__(op)
+        self.target = find_range(op, command.range, command)
+        check_fresh(op, tuple(p.name for p in command.parts if p.name != command.range), command)
+        self.command = command
+        self.parts: list[tuple[Expr, SSAValue, text.Part]] = []
+        self.whole: Expr = as_expr(0)
+
+    def on_range(self, op: loop.RangeOp) -> Expr:
+        if op is not self.target:
+            return super().on_range(op)
+        end = self.expr(self.leaf(op).end)
+        factor = 1
+        for part in self.command.parts[1:]:
+            assert part.size is not None
+            factor *= part.size
+        outer = (end + (factor - 1)) // factor
+        first, *inner = self.command.parts
+        constant = outer.as_int()
+        self._add(first, self.loops.range(first.name, constant if constant is not None else outer,
+                                          first.kind or op.kind.data))  # fmt: skip
+        for part in inner:
+            assert part.size is not None
+            self._add(part, self.loops.range(part.name, part.size, part.kind or "loop"))
+        self.whole = as_expr(0)
+        for expr, _, part in self.parts:
+            self.whole = self.whole * (part.size or 1) + expr
+        exact = constant is not None and (end - factor * constant) == as_expr(0)
+        self.guard = None if exact else end - 1 - self.whole
+        return self.whole
+
+    def _add(self, part: text.Part, expr: Expr) -> None:
+        assert expr.leaf is not None
+        self.parts.append((expr, self.loops.leaf_values[expr.leaf], part))
+
+    def at_end(self) -> None:
+        if self.guard is not None:
+            self.new.add_op(loop.GuardOp(*self.loops.map_of([self.guard])))
+
+    def _is_copied(self, part: text.Part) -> bool:
+        return part.kind in ("unroll", "vector") and not self.command.chain
+
+    def on_reduce(self, op: loop.ReduceOp) -> list[SSAValue]:
+        if self.target.result not in op.over:
+            return super().on_reduce(op)
+        over: list[SSAValue] = []
+        for o in op.over:
+            if o is not self.target.result:
+                over.append(self.range_value(o))
+            else:
+                over.extend(v for _, v, part in self.parts if not self._is_copied(part))
+        results = self.reduce(op, over)
+        kind = "add" if op.kind is not None and op.kind.data == "fma" else None
+        copied = [v for _, v, part in self.parts if self._is_copied(part)]
+        for copies in copied:
+            results = self.reduce(op, [copies], kind, results)
+        return results
+
+    def on_tile(self, op: loop.TileOp) -> SSAValue:
+        if self.target.result not in op.over:
+            return super().on_tile(op)
+        over: list[SSAValue] = []
+        shape: list[int] = []
+        for o, length in zip(op.over, kernel.buffer_of(op.result).get_shape(), strict=True):
+            if o is not self.target.result:
+                over.append(self.range_value(o))
+                shape.append(length)
+                continue
+            inner = 1
+            for _, _, part in self.parts[1:]:
+                inner *= part.size or 1
+            over.extend(v for _, v, _ in self.parts)
+            shape.append(-(-length // inner))
+            shape.extend(part.size or 1 for _, _, part in self.parts[1:])
+        return self.loops.scalars.append(
+            loop.TileOp(self.values[op.value], over, shape, op.space.data)
+        )
+
+    def read_at(self, op: loop.ReadOp, at: list[Expr]) -> list[Expr]:
+        tile = op.buffer.owner
+        assert isinstance(tile, loop.TileOp)
+        if self.target.result not in tile.over:
+            return at
+        result: list[Expr] = []
+        for o, expr in zip(tile.over, at, strict=True):
+            if o is not self.target.result:
+                result.append(expr)
+                continue
+            digits: list[Expr] = []
+            for _, _, part in reversed(self.parts[1:]):
+                assert part.size is not None
+                digits.append(expr % part.size)
+                expr = expr // part.size
+            result.extend([expr, *reversed(digits)])
+        return result
+
+
+class _Tile(LoopRewriter):
+    """v -> read of a tile of v over new ranges, at the old ones."""
+
+    def __init__(self, op: kernel.KernelOp, command: text.Tile) -> None:
+        super().__init__(op)
+        self.command = command
+        self.value = find_value(op, command.value, command)
+        self.over = [find_range(op, name, command) for name in command.over]
+        check_fresh(op, command.names, command)
+        free = self.dag.free[self.value]
+        for range_op in self.over:
+            if range_op not in free:
+                name = range_op.result.name_hint
+                raise bad_schedule(command, f"'{command.value}' does not depend on '{name}'")
+        self.replaced: dict[Leaf, Expr] = {}
+
+    def rewrite(self, op: object) -> None:
+        super().rewrite(op)  # pyright: ignore[reportArgumentType]  # the base takes any op
+        if op is self.value.owner and not self.replaced:
+            self._make_tile()
+
+    def _make_tile(self) -> None:
+        shape: list[int] = []
+        fresh: list[SSAValue] = []
+        replaced: dict[Leaf, Expr] = {}
+        for range_op, name in zip(self.over, self.command.names, strict=True):
+            kind = range_op.kind.data
+            expr = self.copy_range(range_op, name, "loop" if kind == "reduce" else kind)
+            replaced[self.leaf(range_op)] = expr
+            assert expr.leaf is not None
+            fresh.append(self.loops.leaf_values[expr.leaf])
+            shape.append(expr.bounds[1] + 1)
+        self.replaced = replaced
+        inner = self.clone_value(self.value, replaced)
+        tile = self.loops.scalars.append(loop.TileOp(inner, fresh, shape))
+        tile.name_hint = self.command.value
+        at = [self.exprs[self.leaf(r)] for r in self.over]
+        operands, map_ = self.loops.map_of(at)
+        read = self.loops.scalars.append(loop.ReadOp(tile, operands, map_))
+        inner.name_hint = None
+        self.values[self.value] = read
+
+    def at_end(self) -> None:
+        leaves = frozenset(self.replaced)
+        for condition, _ in self.dag.guard_ranges:
+            if condition.leaves & leaves:
+                other = self.expr(condition.substitute(dict(self.replaced)))
+                self.new.add_op(loop.GuardOp(*self.loops.map_of([other])))
+
+
+class _Capture(LoopRewriter):
+    """A tile that was filled anew for each r holds the values of all r."""
+
+    def __init__(self, op: kernel.KernelOp, command: text.Capture) -> None:
+        super().__init__(op)
+        self.command = command
+        self.tile = find_value(op, command.value, command).owner
+        if not isinstance(self.tile, loop.TileOp):
+            raise bad_schedule(command, f"'{command.value}' is not a tile")
+        self.range = find_range(op, command.range, command)
+        check_fresh(op, (command.name,), command)
+        self.replaced: Mapping[Leaf, Expr] = {}
+
+    def on_tile(self, op: loop.TileOp) -> SSAValue:
+        if op is not self.tile:
+            return super().on_tile(op)
+        expr = self.copy_range(self.range, self.command.name, self.range.kind.data)
+        assert expr.leaf is not None
+        self.replaced = {self.leaf(self.range): expr}
+        inner = self.clone_value(op.value, self.replaced)
+        over = [self.loops.leaf_values[expr.leaf], *(self.range_value(o) for o in op.over)]
+        shape = [expr.bounds[1] + 1, *kernel.buffer_of(op.result).get_shape()]
+        return self.loops.scalars.append(loop.TileOp(inner, over, shape, op.space.data))
+
+    def read_at(self, op: loop.ReadOp, at: list[Expr]) -> list[Expr]:
+        if op.buffer.owner is not self.tile:
+            return at
+        return [self.exprs[self.leaf(self.range)], *at]
+
+    def at_end(self) -> None:
+        leaves = frozenset(self.replaced)
+        for condition, _ in self.dag.guard_ranges:
+            if condition.leaves & leaves:
+                other = self.expr(condition.substitute(dict(self.replaced)))
+                self.new.add_op(loop.GuardOp(*self.loops.map_of([other])))
+
+
+class _Layout(LoopRewriter):
+    """The dimensions of a tile in another order."""
+
+    def __init__(self, op: kernel.KernelOp, command: text.Layout) -> None:
+        super().__init__(op)
+        self.tile = find_value(op, command.value, command).owner
+        if not isinstance(self.tile, loop.TileOp):
+            raise bad_schedule(command, f"'{command.value}' is not a tile")
+        wanted = [find_range(op, n, command).result for n in command.names]
+        have = list(self.tile.over)
+        if sorted(map(id, wanted)) != sorted(map(id, have)):
+            names = " ".join(str(o.name_hint) for o in have)
+            raise bad_schedule(command, "a layout has each range of the tile once", names)
+        self.order = [have.index(w) for w in wanted]
+
+    def on_tile(self, op: loop.TileOp) -> SSAValue:
+        if op is not self.tile:
+            return super().on_tile(op)
+        shape = kernel.buffer_of(op.result).get_shape()
+        over = [self.range_value(op.over[k]) for k in self.order]
+        return self.loops.scalars.append(
+            loop.TileOp(self.values[op.value], over, [shape[k] for k in self.order], op.space.data)
+        )
+
+    def read_at(self, op: loop.ReadOp, at: list[Expr]) -> list[Expr]:
+        return [at[k] for k in self.order] if op.buffer.owner is self.tile else at
+
+
+class _Merge(LoopRewriter):
+    """i, j -> m with i = m floordiv n and j = m mod n."""
+
+    def __init__(self, op: kernel.KernelOp, command: text.Merge) -> None:
+        super().__init__(op)
+        self.outer = find_range(op, command.outer, command)
+        self.inner = find_range(op, command.inner, command)
+        names = (command.outer, command.inner)
+        check_fresh(op, () if command.name in names else (command.name,), command)
+        self.name = command.name
+        for statement in self.dag.statements:
+            over = getattr(statement, "over", ())
+            if (self.outer.result in over) != (self.inner.result in over):
+                raise bad_schedule(command, "the ranges belong to different loops")
+        if isinstance(_tiles_over(op, self.outer.result), loop.TileOp):
+            raise bad_schedule(command, "the ranges of a tile cannot be merged")
+        self.merged: Expr | None = None
+
+    def on_range(self, op: loop.RangeOp) -> Expr:
+        if op not in (self.outer, self.inner):
+            return super().on_range(op)
+        length = self.expr(self.leaf(self.inner).end)
+        if self.merged is None:
+            end = self.expr(self.leaf(self.outer).end) * length
+            constant = end.as_int()
+            self.merged = self.loops.range(
+                self.name, end if constant is None else constant, self.outer.kind.data
+            )
+        return self.merged // length if op is self.outer else self.merged % length
+
+    def on_reduce(self, op: loop.ReduceOp) -> list[SSAValue]:
+        if self.outer.result not in op.over:
+            return super().on_reduce(op)
+        assert self.merged is not None and self.merged.leaf is not None
+        over = [self.loops.leaf_values[self.merged.leaf]]
+        over += [
+            self.range_value(o) for o in op.over if o not in (self.outer.result, self.inner.result)
+        ]
+        return self.reduce(op, over)
+
+
+def _tiles_over(op: kernel.KernelOp, value: SSAValue) -> object:
+    return next((u.operation for u in value.uses if isinstance(u.operation, loop.TileOp)), None)
+
+
+class _Fuse(LoopRewriter):
+    """Two ranges of equal ends are one."""
+
+    def __init__(self, op: kernel.KernelOp, command: text.Fuse) -> None:
+        super().__init__(op)
+        self.range = find_range(op, command.range, command)
+        self.into = find_range(op, command.into, command)
+        ends = [self.leaf(r).end for r in (self.range, self.into)]
+        if same(*ends) is not True:
+            raise bad_schedule(command, f"the ranges end at {ends[0]} and {ends[1]}")
+        self.first: Expr | None = None
+
+    def on_range(self, op: loop.RangeOp) -> Expr:
+        if op not in (self.range, self.into):
+            return super().on_range(op)
+        if self.first is None:
+            name = self.into.result.name_hint or "r"
+            self.first = self.copy_range(op, name, self.into.kind.data)
+        return self.first
+
+
+class _Mark(LoopRewriter):
+    """The same range of another kind."""
+
+    def __init__(self, op: kernel.KernelOp, command: text.Mark) -> None:
+        super().__init__(op)
+        self.range = find_range(op, command.range, command)
+        self.kind = command.kind
+        end = self.range.constant_end
+        if self.kind in ("unroll", "vector") and (end is None or end > text.MAX_COPIES):
+            raise bad_schedule(command, f"a range of kind {self.kind} has at most "
+                               f"{text.MAX_COPIES} steps")  # fmt: skip
+
+    def on_range(self, op: loop.RangeOp) -> Expr:
+        if op is not self.range:
+            return super().on_range(op)
+        return self.copy_range(op, op.result.name_hint or "r", self.kind)
+
+
+def _order(op: kernel.KernelOp, command: text.Order) -> None:
+    """Put the named ranges first, in order: where ranges stand decides which loop is outer."""
+    named = [find_range(op, name, command) for name in command.names]
+    if len(set(named)) != len(named):
+        raise bad_schedule(command, "a range stands in it twice")
+    others = [o for o in op.block.ops if isinstance(o, loop.RangeOp) and o not in named]
+    block: Block = op.block
+    placed: list[loop.RangeOp] = []
+    for range_op in [*named, *others]:
+        if any(o.owner not in placed for o in range_op.operands_ if isinstance(
+            o.owner, loop.RangeOp)):  # fmt: skip
+            name = range_op.result.name_hint
+            raise bad_schedule(command, f"'{name}' stands before the range that ends it")
+        placed.append(range_op)
+    for range_op in placed:
+        range_op.detach()
+    first = block.first_op
+    for range_op in placed:
+        if first is None:
+            block.add_op(range_op)
+        else:
+            block.insert_op_before(range_op, first)

@@ -1,0 +1,82 @@
+"""What a schedule is chosen by: lengths of ranges, and how accesses move along them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.ir import Operation, SSAValue
+
+from uopc.dialects import loop
+from uopc.dialects.index_expr import Expr, RangeVar, as_expr, atom_expr
+from uopc.passes.loop_dag import LoopDag
+
+
+def name_of(op: loop.RangeOp) -> str:
+    """A range's name in schedules."""
+    name = op.result.name_hint
+    assert name is not None
+    return name
+
+
+def length(dag: LoopDag, op: loop.RangeOp) -> int:
+    """The largest number of steps of a range."""
+    leaf = dag.index[op.result].leaf
+    assert isinstance(leaf, RangeVar)
+    return max(leaf.end.bounds[1], 0)
+
+
+def in_order(dag: LoopDag, ranges: Iterable[loop.RangeOp]) -> list[loop.RangeOp]:
+    """Ranges as they stand in the kernel."""
+    return sorted(ranges, key=dag.position.__getitem__)
+
+
+def steps_along(dag: LoopDag, op: loop.AccessOp, along: loop.RangeOp) -> list[int | None]:
+    """By how much each index of an access grows with a range; None where unevenly."""
+    leaf = dag.index[along.result].leaf
+    assert isinstance(leaf, RangeVar)
+    found: list[int | None] = []
+    for expr in dag.expressions(op.map, op.indices):
+        found.append(_step(expr, leaf))
+    return found
+
+
+def _step(expr: Expr, leaf: RangeVar) -> int | None:
+    if leaf not in expr.leaves:
+        return 0
+    base = expr.substitute({leaf: 0})
+    step = (expr - base).substitute({leaf: 1}).as_int()
+    if step is None or expr - base - step * atom_expr(leaf) != as_expr(0):
+        return None
+    return step
+
+
+def is_neighbours(dag: LoopDag, op: loop.AccessOp, along: loop.RangeOp) -> bool:
+    """Whether successive steps of a range are successive places in memory."""
+    steps = steps_along(dag, op, along)
+    return bool(steps) and steps[-1] == 1 and not any(steps[:-1]) and None not in steps
+
+
+def is_fixed(dag: LoopDag, op: loop.AccessOp, along: loop.RangeOp) -> bool:
+    """Whether an access is at one place for all steps of a range."""
+    return along not in dag.free_in(dag.expressions(op.map, op.indices))
+
+
+def loads_of(dag: LoopDag, values: Iterable[SSAValue]) -> list[loop.LoadOp]:
+    """The loads that some values are computed from, not those inside of reductions."""
+    found: dict[loop.LoadOp, None] = {}
+    seen: set[Operation] = set()
+    stack = list(values)
+    while stack:
+        owner = stack.pop().owner
+        if not isinstance(owner, Operation) or owner in seen:
+            continue
+        seen.add(owner)
+        if isinstance(owner, loop.LoadOp):
+            found[owner] = None
+        elif not isinstance(owner, loop.ReduceOp | loop.RangeOp):
+            stack.extend(owner.operands)
+    return list(found)
+
+
+def stores(dag: LoopDag) -> list[loop.StoreOp]:
+    return [o for o in dag.statements if isinstance(o, loop.StoreOp)]

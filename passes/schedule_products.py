@@ -1,0 +1,171 @@
+"""Schedules of sums of products: c[…i…j…] = sum over k of a[…i…k…] * b[…k…j…].
+
+j is the range along which neighbours of the result lie, and `b` the factor that depends on it; i
+is the longest range of the other factor. The register tile is `product_rows` of i by
+`product_vectors` vectors of j. Where enough rows read it, the panel of b under a tile's columns
+is packed first, at the full depth of k.
+
+    contract; split j = j0 jj:16; tile b over k jj as pk pj; split jj = j1:2:unroll j2:8:vector;
+    split pj = p1:2:unroll p2:8:vector; split i = i0 i1:6:unroll; order j0 pk i0 k
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from uopc.dialects import loop
+from uopc.dialects.element_types import element_type
+from uopc.dialects.schedule_text import Command, Contract, Order, Part, Split, Tile
+from uopc.passes.cpu_targets import CpuTarget
+from uopc.passes.loop_dag import LoopDag, Ranges, own_ranges
+from uopc.passes.schedule_facts import (
+    in_order,
+    is_fixed,
+    is_neighbours,
+    length,
+    loads_of,
+    name_of,
+    stores,
+)
+
+_PACKING_PAYS = 4
+"""A panel is packed where it is read by at least this many tiles of rows."""
+
+
+def product_schedule(dag: LoopDag, reduction: loop.ReduceOp, target: CpuTarget) -> list[Command]:
+    """The schedule of a kernel whose one reduction is a sum of products; none for others."""
+    if reduction.kind is None or reduction.kind.data != "add":
+        return []
+    product = reduction.values[0].owner
+    row = element_type(reduction.values[0].type)
+    if not isinstance(product, arith.MulfOp) or row is None or row.bits not in (32, 64):
+        return []
+    written = stores(dag)
+    if len(written) != 1 or not target.fused_multiply_add:
+        return []
+    own = own_ranges(reduction)
+    across = _column(dag, written[0], reduction, own)
+    if across is None:
+        return []
+    left, right = product.operands
+    if across not in dag.free[right]:
+        left, right = right, left
+    free_left = dag.free[left] - own
+    free_right = dag.free[right] - own
+    if across not in free_right or across in free_left:
+        return []
+    rows = free_left - free_right
+    if not rows or not own:
+        return []
+    lanes = target.vector_bytes * 8 // row.bits
+    return _Product(dag, reduction, left, right, across, rows, own, lanes, target).commands()
+
+
+def _column(
+    dag: LoopDag, store: loop.StoreOp, reduction: loop.ReduceOp, own: Ranges
+) -> loop.RangeOp | None:
+    """The range along which neighbours of the result lie."""
+    for range_op in dag.free[reduction.results[0]] - own:
+        if is_neighbours(dag, store, range_op):
+            return range_op
+    return None
+
+
+class _Product:
+    def __init__(
+        self,
+        dag: LoopDag,
+        reduction: loop.ReduceOp,
+        left: SSAValue,
+        right: SSAValue,
+        across: loop.RangeOp,
+        rows: Ranges,
+        own: Ranges,
+        lanes: int,
+        target: CpuTarget,
+    ) -> None:
+        self.dag = dag
+        self.reduction = reduction
+        self.left = left
+        self.right = right
+        self.across = across
+        self.down = max(rows, key=lambda r: (length(dag, r), dag.position[r]))
+        self.rows = rows
+        self.own = in_order(dag, own)
+        self.lanes = lanes
+        self.target = target
+        self.depth = 1
+        for range_op in self.own:
+            self.depth *= length(dag, range_op)
+
+    def commands(self) -> list[Command]:
+        dag, down, across = self.dag, self.down, self.across
+        count = length(dag, down)
+        columns = length(dag, across)
+        if columns < 2 or self.depth < 2:
+            return []
+        tile_rows = min(self.target.product_rows, count)
+        vectors = min(self.target.product_vectors, -(-columns // self.lanes))
+        if tile_rows < self.target.product_rows:  # few rows: more columns fill the registers
+            free = self.target.registers - 2
+            vectors = max(1, min(free // (tile_rows + 1), -(-columns // self.lanes), 6))
+        width = vectors * self.lanes
+        i, j = name_of(down), name_of(across)
+        packed = self._packs(count, tile_rows, width)
+        found: list[Command] = [Contract()]
+        found.append(Split(j, (Part(f"{j}0", None, None), Part(f"{j}j", width, None))))
+        panel: list[str] = []
+        if packed:
+            label = self._label()
+            own = tuple(name_of(r) for r in self.own)
+            panel = [f"p{n}" for n in own]
+            found.append(Tile(label, (*own, f"{j}j"), (*panel, f"p{j}")))
+        found.append(self._columns(f"{j}j", j, vectors, vector=True))
+        if packed:
+            neighbours = all(
+                is_neighbours(dag, load, across) or is_fixed(dag, load, across)
+                for load in loads_of(dag, [self.right])
+            )
+            found.append(self._columns(f"p{j}", f"p{j}", vectors, vector=neighbours))
+        if tile_rows > 1:
+            found.append(Split(i, (Part(f"{i}0", None, None), Part(f"{i}1", tile_rows, "unroll"))))
+        found.append(Order(tuple(self._order(i if tile_rows == 1 else f"{i}0", f"{j}0", panel))))
+        return found
+
+    def _columns(self, name: str, base: str, vectors: int, *, vector: bool) -> Split:
+        kind = "vector" if vector else "loop"
+        first = Part(f"{base}1", None, "unroll" if vector else "loop")
+        return Split(name, (first, Part(f"{base}2", self.lanes, kind)))
+
+    def _packs(self, count: int, tile_rows: int, width: int) -> bool:
+        """Whether to pack: enough rows read the panel, and it fits half of the level 2 cache.
+
+        A panel whose columns are not neighbours in memory is packed in any case: a vector of
+        them would be gathered in the innermost loop.
+        """
+        row = element_type(self.reduction.results[0].type)
+        assert row is not None
+        neighbours = all(
+            is_neighbours(self.dag, load, self.across) or is_fixed(self.dag, load, self.across)
+            for load in loads_of(self.dag, [self.right])
+        )
+        if not neighbours:
+            return True
+        fits = self.depth * width * row.bytes <= self.target.level2_bytes * 3 // 4
+        return fits and count >= _PACKING_PAYS * tile_rows
+
+    def _label(self) -> str:
+        if self.right.name_hint is None:
+            self.right.name_hint = "factor"
+        return self.right.name_hint
+
+    def _order(self, i: str, j: str, panel: list[str]) -> list[str]:
+        """Ranges that both factors share, then those of the panel, then rows, then the depth."""
+        free = self.dag.free[self.reduction.results[0]]
+        others = in_order(self.dag, free - {self.down, self.across})
+        right = self.dag.free[self.right]
+        outer = [name_of(r) for r in others if r in right]
+        inner = [name_of(r) for r in others if r not in right]
+        depth = [name_of(r) for r in self.own]
+        return [*outer, j, *panel, *inner, i, *depth]

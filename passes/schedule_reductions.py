@@ -1,0 +1,87 @@
+"""Schedules of reductions that are no products.
+
+Along neighbours in memory (a row's sum) the reduced range is cut into copies and lanes, each with
+its own accumulator; across them (a column's sum) the range of the neighbours is.
+
+    split k = k0 k1:4:unroll k2:8:vector        row: 32 partial sums, combined as a tree
+    split j = j0 j1:4:unroll j2:8:vector        column: 32 columns at a time
+"""
+
+from __future__ import annotations
+
+from uopc.dialects import loop
+from uopc.dialects.element_types import element_type
+from uopc.dialects.schedule_text import Command, Order, Part, Split
+from uopc.passes.cpu_targets import CpuTarget
+from uopc.passes.loop_dag import LoopDag, own_ranges
+from uopc.passes.schedule_facts import (
+    in_order,
+    is_fixed,
+    is_neighbours,
+    length,
+    loads_of,
+    name_of,
+    stores,
+)
+
+_ROW_COPIES = 4
+_COLUMN_COPIES = 8
+
+
+def reduction_schedule(
+    dag: LoopDag, reduction: loop.ReduceOp, target: CpuTarget, *, only: bool
+) -> list[Command]:
+    """The commands for one reduction of a kernel; `only` if the kernel has no other."""
+    row = element_type(reduction.results[0].type)
+    if reduction.kind is None or row is None or row.is_bool:
+        return []  # a region's order is its author's
+    loads = loads_of(dag, reduction.values)
+    lanes = target.vector_bytes * 8 // max(row.bits, _widest(loads))
+    if lanes < 2:
+        return []
+    along = _neighbour_range(dag, loads, own_ranges(reduction))
+    if along is not None:
+        steps = length(dag, along)
+        copies = min(_ROW_COPIES, steps // lanes)
+        if copies < 1:
+            return []
+        return [_split(along, copies, lanes)]
+    if not only:
+        return []
+    free = dag.free[reduction.results[0]]
+    across = _neighbour_range(dag, loads, free)
+    written = stores(dag)
+    if across is None or len(written) != 1 or not is_neighbours(dag, written[0], across):
+        return []
+    copies = min(_COLUMN_COPIES, length(dag, across) // lanes)
+    if copies < 1:
+        return []
+    outer = [name_of(r) for r in in_order(dag, free - {across})]
+    own = [name_of(r) for r in in_order(dag, own_ranges(reduction))]
+    split = _split(across, copies, lanes)
+    return [split, Order((*outer, split.parts[0].name, *own))]
+
+
+def _widest(loads: list[loop.LoadOp]) -> int:
+    rows = [element_type(o.result.type) for o in loads]
+    return max((r.bits for r in rows if r is not None), default=8)
+
+
+def _neighbour_range(
+    dag: LoopDag, loads: list[loop.LoadOp], ranges: frozenset[loop.RangeOp]
+) -> loop.RangeOp | None:
+    """A range along which every load is of neighbours, or of one place; at least one moves."""
+    for range_op in reversed(in_order(dag, ranges)):
+        moving = [o for o in loads if not is_fixed(dag, o, range_op)]
+        if moving and all(is_neighbours(dag, o, range_op) for o in moving):
+            return range_op
+    return None
+
+
+def _split(op: loop.RangeOp, copies: int, lanes: int) -> Split:
+    name = name_of(op)
+    parts = [Part(f"{name}0", None, None)]
+    if copies > 1:
+        parts.append(Part(f"{name}1", copies, "unroll"))
+    parts.append(Part(f"{name}2", lanes, "vector"))
+    return Split(name, tuple(parts))
