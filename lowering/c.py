@@ -118,6 +118,11 @@ _CONTRACT = """\
 _VECTOR_PRAGMA = """\
 #pragma GCC diagnostic ignored "-Wpsabi" /* vectors cross no call: what takes them is inlined */"""
 
+_ARRAY_PRAGMA = """\
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* of arrays that loops fill */
+#endif"""
+
 _RESTRICT = """\
 #ifdef __cplusplus
 #define restrict __restrict__
@@ -134,6 +139,8 @@ def _file(
         sections.append(_CONTRACT)
     if prelude.type_lines():
         sections.append(_VECTOR_PRAGMA)
+    if prelude.has_arrays:
+        sections.append(_ARRAY_PRAGMA)
     if any(p.is_restrict for s in functions for p in s.parameters):
         sections.append(_RESTRICT)
     if prelude.type_lines():

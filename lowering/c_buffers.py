@@ -95,7 +95,7 @@ def alloca(p: FunctionPrinter, op: memref.AllocaOp) -> None:
     buffer, count = _fresh(p, op)
     t = buffer.element
     align = _alignment(op, t.size, 64 if count.low * t.size >= 64 else t.size)
-    buffer.is_local = True
+    buffer.is_local = p.prelude.has_arrays = True
     buffer.pointer = name = p.new_name(op.memref, "buffer")
     if count.is_literal:
         if count.low * t.size > LARGEST_ARRAY:

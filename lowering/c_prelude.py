@@ -19,6 +19,8 @@ class Prelude:
         self._typedefs: dict[str, str] = {}
         self.headers: set[str] = set()
         """Standard headers beside <stdint.h>."""
+        self.has_arrays = False
+        """Whether a function has local arrays, which start without values."""
 
     def need(self, name: str, write: Writer) -> str:
         """Make sure that the helper `name` is defined; `write` gives its text. Returns `name`."""

@@ -399,3 +399,16 @@ func.func @region(%x: i32) -> i32 {
   }
   func.return %r : i32
 }
+
+func.func @last_of(%n: index, %x: memref<?xf32>, %o: memref<1xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = memref.alloca() : memref<f32>
+  scf.for %i = %c0 to %n step %c1 {
+    %v = memref.load %x[%i] : memref<?xf32>
+    memref.store %v, %one[] : memref<f32>
+  }
+  %b = memref.load %one[] : memref<f32>
+  memref.store %b, %o[%c0] : memref<1xf32>
+  func.return
+}

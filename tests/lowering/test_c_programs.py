@@ -126,6 +126,9 @@ def memory(run: Any) -> None:
     m, n = np.zeros(1, np.int32), np.zeros(1, np.int32)
     run("ping_pong", 5, m, n)
     assert (m[0], n[0]) == (4, 5)
+    x, o = np.arange(5, dtype=np.float32), np.zeros(1, np.float32)
+    run("last_of", 5, x, o)
+    assert o.tolist() == [4.0]
     work, out = np.zeros(16, np.float32), np.zeros(2, np.float32)
     run("area", work, out)
     assert out.tolist() == [2.5, -1.0] and work[7] == -1.0
