@@ -1,0 +1,176 @@
+"""Runs functions of upstream ops: func, scf, memref, arith, math and vector.
+
+    run_linear(module, "softmax", [x, out, workspace])     # memrefs are changed in place
+
+What such a module computes is fixed to the bit (docs/numerics.md), and so are these results: the
+C of the same module gives the same, but for transcendental functions that expand-math has not
+expanded yet. Memory is checked: a load, store or view outside of its buffer is an error that
+names the op and the indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType, ModuleOp
+from xdsl.ir import Attribute, Operation
+
+from uopc.dialects.errors import UopcError
+from uopc.dialects.numbers import dense_array
+from uopc.dialects.rounding import Array
+from uopc.interpreters.linear_control import CONTROL_HANDLERS, run_function
+from uopc.interpreters.linear_core import (
+    CompiledFunction,
+    Compiler,
+    Handler,
+    Machine,
+    NotTogetherError,
+    bad_program,
+)
+from uopc.interpreters.linear_memory import MEMORY_HANDLERS
+from uopc.interpreters.linear_vectors import VECTOR_HANDLERS
+from uopc.interpreters.memory import Arrays, MemRef, row_of_memref, unwritten_memory
+from uopc.interpreters.scalar_types import row_of, vector_shape
+from uopc.interpreters.scalars import number_of
+
+HANDLERS: dict[type[Operation], Handler] = {
+    **CONTROL_HANDLERS,
+    **MEMORY_HANDLERS,
+    **VECTOR_HANDLERS,
+}
+"""How each op that is not elementwise is run. Of arith and math: scalars.py."""
+
+OnCall = Callable[[str, Sequence[Any]], None]
+
+
+class LinearProgram:
+    """The functions and globals of a module, ready to run; functions are prepared when called."""
+
+    def __init__(self, module: ModuleOp, on_call: OnCall | None = None) -> None:
+        self.functions = {
+            op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)
+        }
+        self.machine = Machine(functions=self.functions, compile=_compile, on_call=on_call)
+        for op in module.body.block.ops:
+            if isinstance(op, memref.GlobalOp):
+                self.machine.globals[op.sym_name.data] = _global(op)
+
+    def run(self, name: str, arguments: Sequence[Any]) -> list[Any]:
+        """Call a function: arrays for memrefs, which are used in place, numbers for the rest.
+
+        An array may have another shape than its memref, of as many elements, where one of both is
+        flat. Returns the results: numpy scalars, and arrays for vectors and memrefs.
+
+        Raises UopcError [no-function], [bad-input], [not-interpreted], [out-of-bounds],
+        [read-only], [bad-step] or [bad-cast].
+        """
+        op = self.functions.get(name)
+        if op is None or not op.body.blocks:
+            known = ", ".join(f"@{n}" for n, f in self.functions.items() if f.body.blocks)
+            raise UopcError(
+                "no-function",
+                f"there is no function @{name} with a body",
+                hint=f"there are {known}" if known else "the module has no functions",
+            )
+        types = [a.type for a in op.body.blocks[0].args]
+        if len(types) != len(arguments):
+            raise UopcError(
+                "bad-input", f"@{name} takes {len(types)} arguments, got {len(arguments)}"
+            )
+        arrays = Arrays()
+        values = [
+            (_argument(arrays, name, k, type_, value), True)
+            for k, (type_, value) in enumerate(zip(types, arguments, strict=True))
+        ]
+        with np.errstate(all="ignore"):
+            try:
+                results = run_function(self.machine, name, values, None)
+            except NotTogetherError as stop:
+                (inner,) = stop.args
+                raise bad_program(
+                    "not-interpreted", f"'{inner.name}' differs between iterations", inner
+                ) from stop
+        return [v.array if isinstance(v, MemRef) else v for v, _ in results]
+
+
+def run_linear(module: ModuleOp, name: str, arguments: Sequence[Any]) -> list[Any]:
+    """Run one function of a module once; see LinearProgram.run."""
+    return LinearProgram(module).run(name, arguments)
+
+
+def _compile(machine: Machine, name: str) -> CompiledFunction:
+    op = machine.functions.get(name)
+    if not isinstance(op, func.FuncOp) or not op.body.blocks:
+        raise UopcError(
+            "not-interpreted",
+            f"@{name} is called and has no body",
+            hint="only functions of the module can be called",
+        )
+    if len(op.body.blocks) != 1:
+        raise bad_program(
+            "not-interpreted",
+            f"@{name} has {len(op.body.blocks)} blocks",
+            op,
+            "blocks that branch to each other are not interpreted: use scf",
+        )
+    compiler = Compiler(machine, HANDLERS, op)
+    body = compiler.block(op.body.block)
+    return CompiledFunction(name, body, len(compiler.slots), compiler.constants)
+
+
+def _global(op: memref.GlobalOp) -> MemRef:
+    type_ = op.type
+    row, shape = row_of_memref(type_), type_.get_shape()
+    if isinstance(op.initial_value, DenseIntOrFPElementsAttr):
+        dense = cast("DenseIntOrFPElementsAttr[Any]", op.initial_value)
+        array = np.array(np.broadcast_to(dense_array(dense), shape))
+    else:
+        array = unwritten_memory(int(np.prod(shape, dtype=np.int64)), row).reshape(shape)
+    array.flags.writeable = op.constant is None
+    return Arrays().memref(array, shape)
+
+
+def _argument(arrays: Arrays, name: str, position: int, type_: Attribute, value: Any) -> Any:
+    if not isinstance(type_, MemRefType):
+        row = row_of(type_)
+        if vector_shape(type_):
+            return np.asarray(value, row.numpy)
+        return number_of(np.asarray(value).item(), row)
+    buffer = cast("MemRefType[Attribute]", type_)
+    row = row_of_memref(buffer)
+    if not isinstance(value, np.ndarray):
+        raise UopcError("bad-input", f"argument {position} of @{name} is no array")
+    array = cast(Array, value)
+    if array.dtype.itemsize != row.bytes or (array.dtype.kind == "b") != row.is_bool:
+        raise UopcError(
+            "bad-input",
+            f"argument {position} of @{name} has dtype {array.dtype}, expected {row.numpy}",
+        )
+    if not array.flags.c_contiguous:
+        raise UopcError("bad-input", f"argument {position} of @{name} is not contiguous")
+    return arrays.memref(array, _shape_for(name, position, buffer, array.shape))
+
+
+def _shape_for(
+    name: str, position: int, type_: MemRefType[Attribute], shape: tuple[int, ...]
+) -> tuple[int, ...]:
+    """The shape that a memref type gives an array."""
+    stated = [max(n, -1) for n in type_.get_shape()]  # -1 where it is dynamic
+    if len(stated) == len(shape) and all(n in (-1, m) for n, m in zip(stated, shape, strict=True)):
+        return shape
+    count = int(np.prod(shape, dtype=np.int64))
+    if len(stated) == 1 and stated[0] in (-1, count):
+        return (count,)
+    dynamic = [k for k, n in enumerate(stated) if n < 0]
+    known = int(np.prod([n for n in stated if n >= 0], dtype=np.int64))
+    if len(shape) == 1 and len(dynamic) <= 1 and known and count % known == 0:
+        fitted = tuple(count // known if n < 0 else n for n in stated)
+        if int(np.prod(fitted, dtype=np.int64)) == count:
+            return fitted
+    raise UopcError(
+        "bad-input",
+        f"argument {position} of @{name} has shape {shape}, expected that of {type_}",
+    )
