@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 FOLDERS := dialects passes lowering runtime frontend interpreters tools benchmarks tests
 
-.PHONY: demo test lint types pytest lit format clean bench
+.PHONY: demo test lint types pytest lit format docs pictures clean
 
 demo: $(INSTALLED)
 	$(BIN)/uopc-run examples/softmax.mlir --show all --check --quiet
@@ -31,6 +31,13 @@ lit: $(INSTALLED)
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(INSTALLED)
+	$(BIN)/python docs/generate_reference.py
+	$(BIN)/python docs/check_examples.py --update
+
+pictures: $(INSTALLED)
+	$(BIN)/python docs/pictures/draw.py
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "uopc needs Python 3.11 or later")'

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = ("README.md", "docs/tutorial.md", "docs/errors.md", "docs/contributing.md")
+DOCUMENTS = ("README.md", "docs/tutorial.md", "docs/errors.md")
 
 _BLOCK = re.compile(
     r"(?:<!-- file: (?P<file>[\w.-]+) -->\n)?```(?P<language>\w*)\n(?P<body>.*?)^```$",
@@ -79,15 +79,14 @@ def check(text: str, folder: Path) -> list[Difference]:
     session: dict[str, object] = {"__name__": "__main__"}
     with contextlib.chdir(folder):
         for block in blocks(text):
+            actual = block.body
             if block.file is not None:
                 Path(block.file).write_text(block.body, encoding="utf-8")
             elif block.language == "console":
                 actual = _run_console(block.body)
             elif block.language == "pycon":
                 actual = _run_python(block.body, session)
-            else:
-                continue
-            if block.file is None and not agree(block.body, actual):
+            if not agree(block.body, actual):
                 differences.append(Difference(block, block.body, actual))
     return differences
 
@@ -175,7 +174,7 @@ def updated(text: str, differences: Sequence[Difference]) -> str:
 
 def main() -> int:
     """Check or update documents; the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--update", action="store_true", help="write what came out")
     parser.add_argument("documents", nargs="*", default=DOCUMENTS)
     options = parser.parse_args()
