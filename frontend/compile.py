@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 TARGETS = ("c", "interpreter")
 FUSE_REDUCE = ("none", "all", "auto")
+DEFAULT_PIPELINE = "uopc-cpu-native"
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class CompileRequest:
     """`c`, or `interpreter` for the reference semantics on numpy."""
     function: str | None = None
     """The program's name, where the module has several."""
-    pipeline: str = "uopc-cpu"
+    pipeline: str = DEFAULT_PIPELINE
     """A pipeline's name, or passes with options; it ends in upstream loops."""
     fuse_reduce: str = "none"
     """Which reductions run inside the kernels that read them: none, all or auto."""
@@ -51,9 +52,15 @@ class CompileRequest:
     def passes(self) -> str:
         """The pipeline with the options written in."""
         text = self.pipeline
-        if text == "uopc-cpu" and self.fuse_reduce != "none":
+        if self.fuse_reduce != "none":
             from uopc.passes.pipelines import PIPELINES
 
+            if text not in PIPELINES:
+                raise UopcError(
+                    "bad-option",
+                    f"fuse_reduce={self.fuse_reduce} goes with a named pipeline, not '{text}'",
+                    hint="write kernelize{fuse-reduce=…} into the pipeline",
+                )
             # Fusing reductions asks for no large intermediate: staging would write one.
             names = [p for p in PIPELINES[text] if p != "stage-broadcast-compute"]
             fused = f"kernelize{{fuse-reduce={self.fuse_reduce}}}"
@@ -66,7 +73,7 @@ def compile(  # the name that users of torch and JAX expect
     target: str = "c",
     *,
     function: str | None = None,
-    pipeline: str = "uopc-cpu",
+    pipeline: str = DEFAULT_PIPELINE,
     fuse_reduce: str = "none",
     opt_level: int = 2,
     debug: int | None = None,

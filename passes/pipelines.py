@@ -12,20 +12,22 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, PassPipeline
 
+_TO_RANGES = (
+    "uopc-canonicalize",
+    "stage-broadcast-compute",
+    "kernelize",
+    "dedupe-kernels",
+    "rangeify",
+    "prune-parameters",
+    "plan-memory",
+)
+_TO_LOOPS = ("linearize", "lower-plan", "expand-math")
+
 PIPELINES: dict[str, tuple[str, ...]] = {
-    # From tensors to scalar loops for one CPU core, ready for `-t c`.
-    "uopc-cpu": (
-        "uopc-canonicalize",
-        "stage-broadcast-compute",
-        "kernelize",
-        "dedupe-kernels",
-        "rangeify",
-        "prune-parameters",
-        "plan-memory",
-        "linearize",
-        "lower-plan",
-        "expand-math",
-    ),
+    # From tensors to plain loops for one CPU core, ready for `-t c`: C for any machine.
+    "uopc-cpu": (*_TO_RANGES, *_TO_LOOPS),
+    # The same with kernels shaped for this machine's vectors and caches; what uopc.compile runs.
+    "uopc-cpu-native": (*_TO_RANGES, "schedule", "apply-schedule", *_TO_LOOPS),
 }
 
 

@@ -61,9 +61,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add(
         "--pass-pipeline",
-        default="uopc-cpu",
+        default="uopc-cpu-native",
         metavar="PASSES",
-        help="the passes to run (default uopc-cpu)",
+        help="the passes to run (default uopc-cpu-native; uopc-cpu makes plain loops)",
     )
     add("--opt-level", "-O", type=int, default=2, choices=range(4), help="the C compiler's -O")
     add(
