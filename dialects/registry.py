@@ -51,7 +51,8 @@ def make_context(*, allow_unregistered: bool = False) -> Context:
     from xdsl.dialects import get_all_dialects
 
     context = Context(allow_unregistered=allow_unregistered)
-    factories = {**get_all_dialects(), **dialect_factories(), "arith": repaired_arith}
+    repaired = {"arith": repaired_arith, "gpu": extended_gpu}
+    factories = {**get_all_dialects(), **dialect_factories(), **repaired}
     for name, factory in factories.items():
         context.register_dialect(name, factory)
     return context
@@ -65,3 +66,10 @@ def repaired_arith() -> Dialect:
 
     install()
     return Arith
+
+
+def extended_gpu() -> Dialect:
+    """xDSL's gpu dialect, with what it lacks: see gpu_extensions."""
+    from uopc.dialects.gpu_extensions import extended_gpu
+
+    return extended_gpu()

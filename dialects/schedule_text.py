@@ -3,14 +3,15 @@
     schedule ::= command ((";" | newline) command)*
     command  ::= contract                                sums of products fuse their multiply-add
                | split R = R0(:KIND)? R1:N(:KIND)? …     R is R0*N… + R1*… + …; a rest is guarded
-               | tile V over R … as R' …                 V at all R in a local buffer, filled by R'
+               | tile V over R … as R' … (in SPACE)?     V at all R in a buffer, filled by R'
                | capture V R as R'                       a tile has one more dimension, outermost
                | layout V R' …                           the order of a tile's dimensions
                | merge R S as T                          two ranges become one, row-major
                | fuse R into S                           two ranges of equal ends become one
                | mark R KIND                             how a range runs
                | order R …                               loops, outermost first
-    KIND     ::= loop | unroll | vector | thread
+    KIND     ::= loop | unroll | vector | thread | block | lane
+    SPACE    ::= local | shared                      shared: by the threads of a GPU's block
 
 R is a range's name and V a value's, as they stand in the kernel's text. A split of a reduction
 keeps one accumulator for each copy and lane (their sum is a tree); `chain` at its end keeps one.
@@ -24,7 +25,8 @@ from dataclasses import dataclass
 
 from uopc.dialects.errors import UopcError
 
-KINDS = ("loop", "unroll", "vector", "thread")
+KINDS = ("loop", "unroll", "vector", "thread", "block", "lane")
+SPACES = ("local", "shared")
 MAX_COPIES = 1024
 """The largest part of a split that is unrolled or a vector."""
 
@@ -64,9 +66,11 @@ class Tile:
     value: str
     over: tuple[str, ...]
     names: tuple[str, ...]
+    space: str = "local"
 
     def __str__(self) -> str:
-        return f"tile {self.value} over {' '.join(self.over)} as {' '.join(self.names)}"
+        space = "" if self.space == "local" else f" in {self.space}"
+        return f"tile {self.value} over {' '.join(self.over)} as {' '.join(self.names)}{space}"
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _FORMS = {
     "contract": "contract",
     "split": "split R = R0 R1:N:KIND …",
-    "tile": "tile V over R … as R' …",
+    "tile": "tile V over R … as R' … in SPACE",
     "capture": "capture V R as R'",
     "layout": "layout V R …",
     "merge": "merge R S as T",
@@ -194,9 +198,16 @@ def _parse_command(line: str, word: str, rest: list[str]) -> Command | None:
         case "tile", [value, "over", *more]:
             cut = more.index("as")
             over, names = more[:cut], more[cut + 1 :]
+            space = "local"
+            if names[-2:-1] == ["in"]:
+                names, space = names[:-2], names[-1]
+            if space not in SPACES:
+                raise bad_schedule(
+                    line, f"there is no space '{space}'", f"expected {', '.join(SPACES)}"
+                )
             if not over or len(over) != len(names):
                 raise bad_schedule(line, "a tile has a new range for each that it is over")
-            return Tile(_name(value), _names(over), _names(names))
+            return Tile(_name(value), _names(over), _names(names), space)
         case "capture", [value, name, "as", new]:
             return Capture(_name(value), _name(name), _name(new))
         case "layout", [value, *names] if names:

@@ -222,7 +222,7 @@ class _Tile(LoopRewriter):
             shape.append(expr.bounds[1] + 1)
         self.replaced = replaced
         inner = self.clone_value(self.value, replaced)
-        tile = self.loops.scalars.append(loop.TileOp(inner, fresh, shape))
+        tile = self.loops.scalars.append(loop.TileOp(inner, fresh, shape, self.command.space))
         tile.name_hint = self.command.value
         at = [self.exprs[self.leaf(r)] for r in self.over]
         operands, map_ = self.loops.map_of(at)

@@ -1,0 +1,93 @@
+"""What xDSL 0.75's gpu dialect lacks of MLIR's: shuffles between the threads of a subgroup.
+
+    %other, %valid = "gpu.shuffle"(%v, %offset, %width)
+        <{mode = #gpu<shuffle_mode xor>}> : (f32, i32, i32) -> (f32, i1)
+
+`install()` adds the op and its attribute to the dialect in place, once, for the whole process, as
+MLIR spells them. A candidate for sending upstream; to be dropped when the pinned version has it.
+"""
+
+from __future__ import annotations
+
+import functools
+from enum import auto
+
+from xdsl.dialects import gpu
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, i1, i32, i64
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.ir import Attribute, Dialect, SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+)
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
+
+WORKGROUP = IntegerAttr(3, i64)
+"""The memory space of what the threads of a block share, as the NVVM dialect numbers it."""
+
+
+class ShuffleModeEnum(StrEnum):
+    Xor = auto()
+    Up = auto()
+    Down = auto()
+    Idx = auto()
+
+
+@irdl_attr_definition
+class ShuffleModeAttr(EnumAttribute[ShuffleModeEnum], SpacedOpaqueSyntaxAttribute):
+    name = "gpu.shuffle_mode"
+
+
+@irdl_op_definition
+class ShuffleOp(IRDLOperation):
+    """The value that another thread of the subgroup has; all of its threads take part."""
+
+    name = "gpu.shuffle"
+    value = operand_def()
+    offset = operand_def(i32)
+    width = operand_def(i32)
+    mode = prop_def(ShuffleModeAttr)
+    shuffle_result = result_def()
+    valid = result_def(i1)
+
+    def __init__(self, value: SSAValue, offset: SSAValue, width: SSAValue, mode: ShuffleModeEnum):
+        super().__init__(
+            operands=[value, offset, width],
+            result_types=[value.type, i1],
+            properties={"mode": ShuffleModeAttr(mode)},
+        )
+
+    def verify_(self) -> None:
+        if self.value.type != self.shuffle_result.type:
+            raise VerifyException(
+                f"gpu.shuffle gives a value of its operand's type: expected {self.value.type}, "
+                f"got {self.shuffle_result.type}"
+            )
+
+
+@functools.cache
+def install() -> None:
+    """Add the op and the attribute. A second call does nothing."""
+    gpu.GPU._operations.append(ShuffleOp)  # pyright: ignore[reportPrivateUsage] -- a dialect has no call for it
+    gpu.GPU._attributes.append(ShuffleModeAttr)  # pyright: ignore[reportPrivateUsage]
+
+
+def extended_gpu() -> Dialect:
+    """xDSL's gpu dialect with shuffles."""
+    install()
+    return gpu.GPU
+
+
+def is_workgroup(type_: Attribute) -> bool:
+    """Whether a memref lies in the memory that the threads of a block share."""
+    if not isinstance(type_, MemRefType):
+        return False
+    space: Attribute = type_.memory_space
+    if isinstance(space, IntegerAttr):
+        return space.value.data == WORKGROUP.value.data
+    return "workgroup" in str(space)
