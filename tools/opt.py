@@ -29,6 +29,7 @@ from uopc.dialects.errors import UopcError
 from uopc.dialects.locations import clip_message, parse_text
 from uopc.dialects.registry import dialect_factories
 from uopc.dialects.source_text import decode_source, read_source
+from uopc.dialects.upstream_fixes import install
 from uopc.dialects.verification import verify_module
 from uopc.lowering.registry import target_factories
 from uopc.passes.ir_printing import IRPrinting, PrintBetweenPasses
@@ -99,7 +100,8 @@ class UopcOptMain(xDSLOptMain):
     # Registration: xDSL's multiverse has uopc's own things only where uopc is installed.
 
     def register_all_dialects(self) -> None:
-        """Register the dialects of the environment, and uopc's."""
+        """Register the dialects of the environment, and uopc's; arith takes vectors."""
+        install()
         super().register_all_dialects()
         for name, factory in dialect_factories().items():
             if name not in self.ctx.registered_dialect_names:
