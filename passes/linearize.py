@@ -73,14 +73,25 @@ class LinearizePass(ModulePass):
         install()  # vectors are compared and selected
         for kernel_op in list(op.body.block.ops):
             if isinstance(kernel_op, kernel.KernelOp):
-                function = linearize_kernel(kernel_op)
-                op.body.block.insert_op_before(function, kernel_op)
+                if kernel_op.target is not None and kernel_op.target.data == "cuda":
+                    from uopc.passes.linearize_gpu import linearize_for_gpu
+
+                    linearize_for_gpu(op, kernel_op)
+                else:
+                    function = linearize_kernel(kernel_op)
+                    op.body.block.insert_op_before(function, kernel_op)
                 kernel_op.detach()
                 kernel_op.erase(safe_erase=False)
 
 
 def linearize_kernel(op: kernel.KernelOp) -> func.FuncOp:
     """The function that does what a kernel over index ranges does."""
+    check_over_ranges(op)
+    return Linearizer(op).function()
+
+
+def check_over_ranges(op: kernel.KernelOp) -> None:
+    """Raise UopcError [not-over-ranges] for a kernel that is still on tensors."""
     for inner in op.block.ops:
         if isinstance(inner, kernel.ReadOp | kernel.WriteOp):
             raise UopcError(
@@ -89,10 +100,11 @@ def linearize_kernel(op: kernel.KernelOp) -> func.FuncOp:
                 hint="run rangeify before linearize",
                 location=location_of(op),
             )
-    return _Linearize(op).function()
 
 
-class _Linearize:
+class Linearizer:
+    """Builds the function of one kernel; linearize_gpu.py has another for GPUs."""
+
     def __init__(self, op: kernel.KernelOp) -> None:
         self.kernel = op
         self.dag = LoopDag(op)
@@ -287,14 +299,7 @@ class _Linearize:
 
         Guards that depend on copies or lanes are left to the accesses.
         """
-        scope = self.scopes.top
-        open_ranges = self.scopes.open_ranges
-        conditions = [
-            resolved
-            for condition, ranges in self.dag.guard_ranges
-            if scope.range in ranges and ranges <= open_ranges
-            for resolved in unproven([self.scopes.resolved(condition)])
-        ]
+        conditions = self.guards_here(group, depth)
         if any(c.bounds[1] < 0 for c in conditions):
             self.done.update(group)
             return
@@ -302,6 +307,31 @@ class _Linearize:
             self.emit(group, depth)
             return
         condition = self.scopes.all_at_least_zero(conditions)
+        known = self.scopes.assumed
+        self.scopes.assumed = known.union(conditions)
+        self.branch(condition, group, carried, depth)
+        self.scopes.assumed = known
+
+    def guards_here(self, group: Sequence[Statement], depth: int) -> list[Expr]:
+        """The guards that the range just opened completes, as far as they may not hold."""
+        scope = self.scopes.top
+        open_ranges = self.scopes.open_ranges
+        return [
+            resolved
+            for condition, ranges in self.dag.guard_ranges
+            if scope.range in ranges and ranges <= open_ranges
+            for resolved in unproven([self.scopes.resolved(condition)])
+        ]
+
+    def branch(
+        self,
+        condition: SSAValue,
+        group: Sequence[Statement],
+        carried: Sequence[Statement],
+        depth: int,
+    ) -> None:
+        """Emit a group where a condition holds; elsewhere accumulators stay as they are."""
+        scope = self.scopes.top
         before = [v for s in carried for v in self.accumulators[s]]
         inside = Block()
         self.scopes.stack.append(Scope(scope.range, scope.induction, inside))
@@ -309,9 +339,9 @@ class _Linearize:
         self.scopes.stack.pop()
         inside.add_op(scf.YieldOp(*(v for s in carried for v in self.accumulators[s])))
         outside = Region(Block([scf.YieldOp(*before)])) if before else Region()
-        branch = scf.IfOp(condition, [v.type for v in before], Region(inside), outside)
-        scope.block.add_op(branch)
-        self.assign(carried, branch.results)
+        made = scf.IfOp(condition, [v.type for v in before], Region(inside), outside)
+        scope.block.add_op(made)
+        self.assign(carried, made.results)
 
     def assign(self, carried: Sequence[Statement], values: Sequence[SSAValue]) -> None:
         """Give reductions their accumulators, in order."""

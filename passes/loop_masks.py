@@ -45,7 +45,7 @@ def mask_of(
     for condition in conditions:
         expr = scopes.resolved(condition, lanes)
         low, high = expr.bounds
-        if low >= 0 or at_least(expr, 0) is True:
+        if low >= 0 or expr in scopes.assumed or at_least(expr, 0) is True:
             continue
         if high < 0:
             return Mask(never=True)

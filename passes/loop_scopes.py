@@ -66,6 +66,8 @@ class Scopes:
         self.known: dict[Leaf, Expr] = {}
         """What a range is while its loop is open: a number where the loop was peeled, or a range
         of fewer steps."""
+        self.assumed: frozenset[Expr] = frozenset()
+        """What is at least 0 where ops are now added: an `if` around it says so."""
 
     @property
     def top(self) -> Scope:
