@@ -1,0 +1,108 @@
+// RUN: uopc-opt %s -p apply-schedule --split-input-file | filecheck %s
+
+// A product with a register tile of 6 rows by 2 vectors, and its second factor packed.
+ukernel.kernel @product ins(%A : memref<517x253xf32>, %B : memref<253x389xf32>) outs(%C : memref<517x389xf32>) attributes {schedule = "contract; split j = j0 jj:16; tile b over k jj as pk pj; split jj = j1:unroll j2:8:vector; split pj = p1:unroll p2:8:vector; split i = i0 i1:6:unroll; order j0 pk i0 k"} {
+  %i = uloop.range 517
+  %j = uloop.range 389
+  %k = uloop.range 253 reduce
+  %a = uloop.load %A[%i, %k] : memref<517x253xf32>
+  %b = uloop.load %B[%k, %j] : memref<253x389xf32>
+  %p = arith.mulf %a, %b : f32
+  %c = uloop.reduce add %p over (%k) : f32
+  uloop.store %c, %C[%i, %j] : memref<517x389xf32>
+}
+
+// CHECK-LABEL: ukernel.kernel @product ins(%A : memref<517x253xf32>, %B : memref<253x389xf32>) outs(%C : memref<517x389xf32>) {
+// CHECK-NEXT: %j0 = uloop.range 25
+// CHECK-NEXT: %pk = uloop.range 253
+// CHECK-NEXT: %i0 = uloop.range 87
+// CHECK-NEXT: %k = uloop.range 253 reduce
+// CHECK-NEXT: %i1 = uloop.range 6 unroll
+// CHECK-NEXT: %j1 = uloop.range 2 unroll
+// CHECK-NEXT: %j2 = uloop.range 8 vector
+// CHECK-NEXT: %p1 = uloop.range 2 unroll
+// CHECK-NEXT: %p2 = uloop.range 8 vector
+// CHECK-NEXT: %a = uloop.load %A[%i0 * 6 + %i1, %k] : memref<517x253xf32>
+// CHECK-NEXT: [[LOAD:%.*]] = uloop.load %B[%pk, %j0 * 16 + %p1 * 8 + %p2] : memref<253x389xf32>
+// CHECK-NEXT: %b = uloop.tile [[LOAD]] over (%pk, %p1, %p2) local : memref<253x2x8xf32>
+// CHECK-NEXT: [[READ:%.*]] = uloop.read %b[%k, %j1, %j2] : memref<253x2x8xf32>
+// CHECK-NEXT: %c = uloop.reduce fma %a, [[READ]] over (%k) : f32
+// CHECK-NEXT: uloop.store %c, %C[%i0 * 6 + %i1, %j0 * 16 + %j1 * 8 + %j2] : memref<517x389xf32>
+// CHECK-DAG: uloop.guard (%j0 * -16 - %j1 * 8 - %j2 + 388)
+// CHECK-DAG: uloop.guard (%j0 * -16 - %p1 * 8 - %p2 + 388)
+// CHECK-DAG: uloop.guard (%i0 * -6 - %i1 + 516)
+
+// -----
+
+// A split of a reduction: 8 partial sums along the lanes, 2 copies of them, then trees.
+ukernel.kernel @rows ins(%x : memref<4x64xf32>) outs(%o : memref<4xf32>) attributes {schedule = "split k = k0 k1:2:unroll k2:8:vector"} {
+  %i = uloop.range 4
+  %k = uloop.range 64 reduce
+  %v = uloop.load %x[%i, %k] : memref<4x64xf32>
+  %s = uloop.reduce add %v over (%k) : f32
+  uloop.store %s, %o[%i] : memref<4xf32>
+}
+
+// CHECK-LABEL: ukernel.kernel @rows
+// CHECK: [[V:%.*]] = uloop.load %x[%i, %k0 * 16 + %k1 * 8 + %k2] : memref<4x64xf32>
+// CHECK-NEXT: [[A:%.*]] = uloop.reduce add [[V]] over (%k0) : f32
+// CHECK-NEXT: [[B:%.*]] = uloop.reduce add [[A]] over (%k1) : f32
+// CHECK-NEXT: [[C:%.*]] = uloop.reduce add [[B]] over (%k2) : f32
+// CHECK-NEXT: uloop.store [[C]], %o[%i] : memref<4xf32>
+// CHECK-NOT: uloop.guard
+
+// -----
+
+// One accumulator in order, where the split says so.
+ukernel.kernel @chain ins(%x : memref<60xf32>) outs(%o : memref<f32>) attributes {schedule = "split k = k0 k1:4:unroll chain"} {
+  %k = uloop.range 60 reduce
+  %v = uloop.load %x[%k] : memref<60xf32>
+  %s = uloop.reduce add %v over (%k) : f32
+  uloop.store %s, %o[] : memref<f32>
+}
+
+// CHECK-LABEL: ukernel.kernel @chain
+// CHECK: uloop.reduce add {{%.*}} over (%k0, %k1) : f32
+// CHECK-NEXT: uloop.store
+
+// -----
+
+// Two ranges as one, a tile that captures a loop's index, and its dimensions turned.
+ukernel.kernel @moves ins(%x : memref<4x6xf32>) outs(%o : memref<4x6xf32>) attributes {schedule = "tile v over j as p; capture v i as q; layout v p q; order i j q p"} {
+  %i = uloop.range 4
+  %j = uloop.range 6
+  %v = uloop.load %x[%i, %j] : memref<4x6xf32>
+  uloop.store %v, %o[%i, %j] : memref<4x6xf32>
+}
+
+// CHECK-LABEL: ukernel.kernel @moves
+// CHECK: %v = uloop.tile {{%.*}} over (%p, %q) local : memref<6x4xf32>
+// CHECK-NEXT: {{%.*}} = uloop.read %v[%j, %i] : memref<6x4xf32>
+
+// -----
+
+ukernel.kernel @merged ins(%x : memref<4x6xf32>) outs(%o : memref<4x6xf32>) attributes {schedule = "merge i j as m; mark m thread"} {
+  %i = uloop.range 4
+  %j = uloop.range 6
+  %v = uloop.load %x[%i, %j] : memref<4x6xf32>
+  uloop.store %v, %o[%i, %j] : memref<4x6xf32>
+}
+
+// CHECK-LABEL: ukernel.kernel @merged
+// CHECK: %m = uloop.range 24 thread
+// CHECK-NEXT: %v = uloop.load %x[%m floordiv 6, %m mod 6] : memref<4x6xf32>
+
+// -----
+
+ukernel.kernel @fused ins(%x : memref<6xf32>, %y : memref<6xf32>) outs(%o : memref<6xf32>, %u : memref<6xf32>) attributes {schedule = "fuse j into i"} {
+  %i = uloop.range 6
+  %v = uloop.load %x[%i] : memref<6xf32>
+  uloop.store %v, %o[%i] : memref<6xf32>
+  %j = uloop.range 6
+  %w = uloop.load %y[%j] : memref<6xf32>
+  uloop.store %w, %u[%j] : memref<6xf32>
+}
+
+// CHECK-LABEL: ukernel.kernel @fused
+// CHECK: uloop.store %v, %o[%i] : memref<6xf32>
+// CHECK: uloop.store %w, %u[%i] : memref<6xf32>

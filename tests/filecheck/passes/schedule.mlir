@@ -1,0 +1,61 @@
+// RUN: uopc-opt %s -p "schedule{target=avx2}" | filecheck %s
+// RUN: uopc-opt %s -p "schedule{target=avx512}" | filecheck %s --check-prefix=WIDE
+// RUN: uopc-opt %s -p "schedule{target=portable}" | filecheck %s --check-prefix=PLAIN
+// RUN: uopc-opt %s -p "schedule{level=0}" | filecheck %s --check-prefix=PLAIN
+
+// PLAIN: ukernel.kernel @product ins(%A : memref<517x253xf32>, %B : memref<253x389xf32>) outs(%C : memref<517x389xf32>) {
+// PLAIN: ukernel.kernel @rows ins(%x : memref<4x640xf32>) outs(%o : memref<4xf32>) {
+
+// A product whose second factor's columns are neighbours: it is packed, 6 rows read it at once.
+// CHECK: @product {{.*}}schedule = "contract; split j = j0 jj:16; tile B_at over k jj as pk pj; split jj = j1:unroll j2:8:vector; split pj = pj1:unroll pj2:8:vector; split i = i0 i1:6:unroll; order j0 pk i0 k"
+// WIDE: @product {{.*}}schedule = "contract; split j = j0 jj:48; tile B_at over k jj as pk pj; split jj = j1:unroll j2:16:vector; split pj = pj1:unroll pj2:16:vector; split i = i0 i1:8:unroll; order j0 pk i0 k"
+ukernel.kernel @product ins(%A : memref<517x253xf32>, %B : memref<253x389xf32>) outs(%C : memref<517x389xf32>) {
+  %i = uloop.range 517
+  %j = uloop.range 389
+  %k = uloop.range 253 reduce
+  %a = uloop.load %A[%i, %k] : memref<517x253xf32>
+  %0 = uloop.load %B[%k, %j] : memref<253x389xf32>
+  %p = arith.mulf %a, %0 : f32
+  %c = uloop.reduce add %p over (%k) : f32
+  uloop.store %c, %C[%i, %j] : memref<517x389xf32>
+}
+
+// A sum along rows: four vectors of partial sums.
+// CHECK: @rows {{.*}}schedule = "split k = k0 k1:4:unroll k2:8:vector"
+// WIDE: @rows {{.*}}schedule = "split k = k0 k1:4:unroll k2:16:vector"
+ukernel.kernel @rows ins(%x : memref<4x640xf32>) outs(%o : memref<4xf32>) {
+  %i = uloop.range 4
+  %k = uloop.range 640 reduce
+  %v = uloop.load %x[%i, %k] : memref<4x640xf32>
+  %s = uloop.reduce add %v over (%k) : f32
+  uloop.store %s, %o[%i] : memref<4xf32>
+}
+
+// A sum down columns: eight vectors of columns at a time.
+// CHECK: @columns {{.*}}schedule = "split j = j0 j1:8:unroll j2:8:vector; order j0 k"
+ukernel.kernel @columns ins(%x : memref<640x640xf32>) outs(%o : memref<640xf32>) {
+  %j = uloop.range 640
+  %k = uloop.range 640 reduce
+  %v = uloop.load %x[%k, %j] : memref<640x640xf32>
+  %s = uloop.reduce add %v over (%k) : f32
+  uloop.store %s, %o[%j] : memref<640xf32>
+}
+
+// A kernel that somebody has scheduled keeps its schedule.
+// CHECK: @mine {{.*}}schedule = "split k = k0 k1:2:unroll"
+ukernel.kernel @mine ins(%x : memref<640xf32>) outs(%o : memref<f32>) attributes {schedule = "split k = k0 k1:2:unroll"} {
+  %k = uloop.range 640 reduce
+  %v = uloop.load %x[%k] : memref<640xf32>
+  %s = uloop.reduce add %v over (%k) : f32
+  uloop.store %s, %o[] : memref<f32>
+}
+
+// No rule for it: plain loops.
+// CHECK: ukernel.kernel @chain ins(%x : memref<640xf32>) outs(%o : memref<640xf32>) {
+// WIDE: ukernel.kernel @chain ins(%x : memref<640xf32>) outs(%o : memref<640xf32>) {
+ukernel.kernel @chain ins(%x : memref<640xf32>) outs(%o : memref<640xf32>) {
+  %i = uloop.range 640
+  %v = uloop.load %x[%i] : memref<640xf32>
+  %w = arith.addf %v, %v : f32
+  uloop.store %w, %o[%i] : memref<640xf32>
+}
