@@ -1,5 +1,6 @@
-"""Reference semantics of a ukernel.plan whose kernels hold utensor ops.
+"""Reference semantics of a ukernel.plan, whose kernels are at any level.
 
+A kernel holds utensor ops (run here), or ranges (loop.py), or is a function of loops (linear.py).
 A buffer is a numpy array of its memref's shape. Temporaries start out as a pattern of bytes that
 is no likely number: who reads one before it is written sees it.
 """
@@ -7,10 +8,12 @@ is no likely number: who reads one before it is written sees it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from uopc.dialects import kernel as k
@@ -24,11 +27,13 @@ from uopc.dialects.sizes import Size, tensor_type
 from uopc.interpreters.symbols import bind_symbols, concrete
 from uopc.interpreters.tensor import Symbols, check_dtypes, run_block
 
+if TYPE_CHECKING:
+    from uopc.interpreters.linear import LinearProgram
+
 UNWRITTEN = 0xA5
 """The byte that fills what was not written."""
 
-KernelRunner = Callable[[k.KernelOp, Mapping[str, int], Sequence[Array]], None]
-"""Runs a kernel on its buffers, the inputs first, and writes the outputs in place."""
+OnLaunch = Callable[[k.LaunchOp, Sequence[Array]], None]
 
 
 def find_plan(module: ModuleOp, name: str) -> k.PlanOp:
@@ -51,12 +56,12 @@ def run_plan(
     inputs: Sequence[Array],
     symbols: Symbols | None = None,
     *,
-    run_kernel: KernelRunner | None = None,
+    on_launch: OnLaunch | None = None,
 ) -> list[Array]:
     """Run a ukernel.plan on arrays; the arrays that it returns.
 
-    Inputs and sizes are as for `run_function`. Kernels are run by `run_kernel`, which is
-    `run_tensor_kernel` unless another level's is given.
+    Inputs and sizes are as for `run_function`. `on_launch` is told of each launch that is done,
+    with its buffers, inputs first.
 
     Raises UopcError [bad-input], [index-unbound], [symbol-out-of-bounds], [no-function], and
     [not-interpreted] for an op that has no meaning here.
@@ -71,7 +76,7 @@ def run_plan(
     check_dtypes(name, types, arrays)
     bound = bind_symbols(name, sizes, [array.shape for array in arrays], symbols or {})
     sizes_given = [concrete((s,), bound)[0] for s in plan.symbols.data]
-    machine = _Plan(module, bound, run_kernel or run_tensor_kernel)
+    machine = _Plan(module, bound, on_launch)
     results = run_block(plan.block, [*sizes_given, *arrays], bound, machine.run)
     return [np.array(array) for array in results]
 
@@ -79,11 +84,14 @@ def run_plan(
 class _Plan:
     """The ops of a plan, run on arrays."""
 
-    def __init__(self, module: ModuleOp, symbols: Symbols, run_kernel: KernelRunner) -> None:
+    def __init__(self, module: ModuleOp, symbols: Symbols, on_launch: OnLaunch | None) -> None:
+        self.module = module
         self.symbols = symbols
-        self.run_kernel = run_kernel
+        self.on_launch = on_launch
         self.kernels = {
-            op.sym_name.data: op for op in module.body.block.ops if isinstance(op, k.KernelOp)
+            op.sym_name.data: op
+            for op in module.body.block.ops
+            if isinstance(op, k.KernelOp | FuncOp)
         }
 
     def run(self, op: Operation, operands: list[Any]) -> Sequence[Any]:
@@ -109,21 +117,41 @@ class _Plan:
     def _launch(self, op: k.LaunchOp, operands: list[Any]) -> None:
         kernel = self.kernels[op.kernel.string_value()]
         count = len(op.sizes)
-        names = [s.name for s in kernel.symbol_vars]
-        sizes = dict(zip(names, operands[:count], strict=True))
-        outputs = len(op.outputs)
         buffers: list[Array] = []
-        for position, (array, argument) in enumerate(
-            zip(operands[count:], kernel.buffers, strict=True)
-        ):
-            row = _row(argument.type)
-            # A kernel's buffer may have another signedness than the plan's: the bits are shared.
-            view = array if array.dtype == row.numpy else array.view(row.numpy)
-            if position < len(kernel.buffers) - outputs:
-                view = view.view()
+        for position, array in enumerate(operands[count:]):
+            view = array.view()
+            if position < len(op.inputs):
                 view.flags.writeable = False
             buffers.append(view)
-        self.run_kernel(kernel, sizes, buffers)
+        if isinstance(kernel, FuncOp):
+            self._program.run(kernel.sym_name.data, [*operands[:count], *buffers])
+        else:
+            names = [s.name for s in kernel.symbol_vars]
+            run_kernel(kernel, dict(zip(names, operands[:count], strict=True)), buffers)
+        if self.on_launch is not None:
+            self.on_launch(op, buffers)
+
+    @cached_property
+    def _program(self) -> LinearProgram:
+        from uopc.interpreters.linear import LinearProgram
+
+        return LinearProgram(self.module)
+
+
+def run_kernel(kernel: k.KernelOp, sizes: Mapping[str, int], buffers: Sequence[Array]) -> None:
+    """Run a kernel on its buffers, the inputs first, and write the outputs in place.
+
+    Raises UopcError [not-interpreted] and [out-of-bounds].
+    """
+    from uopc.interpreters.loop import is_over_ranges, run_loop_kernel
+
+    typed: list[Array] = []
+    for array, argument in zip(buffers, kernel.buffers, strict=True):
+        row = _row(argument.type)
+        # A kernel's buffer may have another signedness than the plan's: the bits are shared.
+        typed.append(array if array.dtype == row.numpy else array.view(row.numpy))
+    run = run_loop_kernel if is_over_ranges(kernel) else run_tensor_kernel
+    run(kernel, sizes, typed)
 
 
 def unwritten(sizes: Sequence[Size], row: ElementType, symbols: Symbols) -> Array:

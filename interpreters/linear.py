@@ -21,6 +21,7 @@ from xdsl.ir import Attribute, Operation
 from uopc.dialects.errors import UopcError
 from uopc.dialects.numbers import dense_array
 from uopc.dialects.rounding import Array
+from uopc.interpreters.lanes import Lanes, spread
 from uopc.interpreters.linear_control import CONTROL_HANDLERS, run_function
 from uopc.interpreters.linear_core import (
     CompiledFunction,
@@ -94,6 +95,18 @@ class LinearProgram:
                     "not-interpreted", f"'{inner.name}' differs between iterations", inner
                 ) from stop
         return [v.array if isinstance(v, MemRef) else v for v, _ in results]
+
+    def elementwise(self, name: str, arrays: Sequence[Array]) -> list[Array]:
+        """Call a function of numbers once for each element of arrays, which are broadcast."""
+        together = np.broadcast_arrays(*arrays)
+        shape = together[0].shape
+        values = [(np.ascontiguousarray(a).reshape(-1), False) for a in together]
+        lanes = Lanes(None, np.zeros(int(np.prod(shape, dtype=np.int64)), np.int64))
+        if not lanes.count:
+            types = self.functions[name].function_type.outputs.data
+            return [np.zeros(shape, row_of(type_).numpy) for type_ in types]
+        results = run_function(self.machine, name, values, lanes)
+        return [spread(v, lanes.count, 0).reshape(shape) for v, _ in results]
 
 
 def run_linear(module: ModuleOp, name: str, arguments: Sequence[Any]) -> list[Any]:

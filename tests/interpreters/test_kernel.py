@@ -137,6 +137,8 @@ def test_mistakes():
     lowered = parse("""
     ukernel.kernel @k ins() outs(%o : memref<1xf32>) {
       %i = uloop.range 1
+      %0 = ukernel.read %o : memref<1xf32> -> tensor<1xf32>
+      ukernel.write %0, %o : tensor<1xf32>, memref<1xf32>
     }
     ukernel.plan @main ins() {
       %o = ukernel.output : memref<1xf32>
