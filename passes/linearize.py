@@ -240,7 +240,7 @@ class Linearizer:
         leaf = self.scopes.leaf_of(range_op)
         steps = constant
         for condition, ranges in self.dag.guard_ranges:
-            if range_op not in ranges or all(map(is_loop, ranges)):
+            if range_op not in ranges or all(map(self.is_serial, ranges)):
                 continue
             expr = self.scopes.resolved(condition)
             slope = (expr - expr.substitute({leaf: 0})).substitute({leaf: 1}).as_int()
@@ -250,6 +250,10 @@ class Linearizer:
             least = (expr - atom_expr(leaf) * slope).bounds[0]
             steps = min(steps, max(least // -slope + 1, 0))
         return steps
+
+    def is_serial(self, range_op: loop.RangeOp) -> bool:
+        """Whether a range is a loop whose steps a branch can tell apart."""
+        return is_loop(range_op)
 
     def open_loop(
         self,

@@ -26,6 +26,7 @@ from xdsl.utils.target import Target
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from uopc.dialects.errors import UopcError
+from uopc.dialects.gpu_extensions import install as extend_gpu
 from uopc.dialects.locations import clip_message, parse_text
 from uopc.dialects.registry import dialect_factories
 from uopc.dialects.source_text import decode_source, read_source
@@ -100,8 +101,9 @@ class UopcOptMain(xDSLOptMain):
     # Registration: xDSL's multiverse has uopc's own things only where uopc is installed.
 
     def register_all_dialects(self) -> None:
-        """Register the dialects of the environment, and uopc's; arith takes vectors."""
+        """Register the dialects of the environment, and uopc's; arith takes vectors, gpu shuffles."""
         install()
+        extend_gpu()
         super().register_all_dialects()
         for name, factory in dialect_factories().items():
             if name not in self.ctx.registered_dialect_names:

@@ -1,0 +1,512 @@
+"""linearize for a GPU: a kernel whose target is cuda becomes a gpu.func of a gpu.module.
+
+    ukernel.kernel @r_64 … attributes {target = "cuda"} {
+      %i = uloop.range 64 block
+      %k0 = uloop.range 4
+      %k1 = uloop.range 32 lane
+      %0 = uloop.load %x[%i, %k0 * 32 + %k1] : memref<64x128xf32>
+      %1 = uloop.reduce add %0 over (%k0, %k1) : f32
+      uloop.store %1, %o[%i] : memref<64xf32>
+    }
+
+becomes
+
+    gpu.module @kernels {
+      gpu.func @r_64(%x: memref<64x128xf32>, %o: memref<64xf32>) kernel {
+        %i = gpu.block_id x
+        %k1 = gpu.thread_id x
+        %sum = scf.for %k0 … iter_args(%acc = 0.0) { … %x[%i * 128 + %k0 * 32 + %k1] … }
+        %a = gpu.shuffle xor %sum, 16      %b = addf %sum, %a      … 8, 4, 2, 1
+        scf.if thread 0 { memref.store %total, %o[%i] }
+        gpu.return
+      }
+    }
+
+Blocks and lanes are values, not loops (gpu_threads.py). A reduction over lanes ends in a fixed
+tree: shuffles that exchange 16, 8, 4, 2, 1 lanes, then the same over the sums of the warps, which
+meet in shared memory. All threads then have the same value. A shared tile is filled by all
+threads, with a barrier before it is read and one before it is filled again. A barrier or a
+shuffle is never inside of a branch that threads take differently: there guards stay with the
+accesses. Buffers are flat, so that what splitting and merging did to indices cancels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, func, gpu, memref, scf
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AffineMapAttr,
+    ArrayAttr,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    UnitAttr,
+    i1,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from uopc.dialects import kernel, loop
+from uopc.dialects.affine import to_affine_map
+from uopc.dialects.errors import UopcError
+from uopc.dialects.gpu_extensions import WORKGROUP, ShuffleModeEnum, ShuffleOp, install
+from uopc.dialects.index_expr import Expr, as_expr
+from uopc.passes.combine import combine
+from uopc.passes.gpu_threads import (
+    DIMENSIONS,
+    WARP,
+    ThreadLayout,
+    is_block,
+    is_lane,
+    is_shared,
+    lanes_of,
+    reduced_lanes,
+    thread_layout,
+)
+from uopc.passes.linearize import Linearizer, check_over_ranges
+from uopc.passes.loop_placement import Placement, Statement
+from uopc.passes.loop_scopes import Scope
+from uopc.passes.scalar_builder import CMPI
+from uopc.passes.symbol_names import SymbolNames
+
+GRIDS = "uopc.grids"
+"""Maps from a kernel's sizes to extents of the grid, which is the largest of them."""
+
+
+def linearize_for_gpu(module: ModuleOp, op: kernel.KernelOp) -> None:
+    """Put the gpu.func of a kernel into the module's gpu.module, which is made if need be.
+
+    Raises UopcError [bad-lanes] where its blocks and lanes cannot run so.
+    """
+    install()
+    check_over_ranges(op)
+    made = GpuLinearizer(op).gpu_function()
+    container = _container(module)
+    container.body.block.add_op(made)
+    _copy_callees(module, container, made)
+
+
+def _container(module: ModuleOp) -> gpu.ModuleOp:
+    for op in module.body.block.ops:
+        if isinstance(op, gpu.ModuleOp):
+            return op
+    name = StringAttr(SymbolNames(module).unique("kernels"))
+    made = gpu.ModuleOp.create(properties={"sym_name": name}, regions=[Region(Block())])
+    first = module.body.block.first_op
+    if first is None:
+        module.body.block.add_op(made)
+    else:
+        module.body.block.insert_op_before(made, first)
+    module.attributes["gpu.container_module"] = UnitAttr()
+    return made
+
+
+def _copy_callees(module: ModuleOp, container: gpu.ModuleOp, made: gpu.FuncOp) -> None:
+    """Functions that a kernel calls stand beside it: a gpu.module sees no others."""
+    there = {op.sym_name.data for op in container.body.block.ops if isinstance(op, func.FuncOp)}
+    outside = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)}
+    for op in made.walk():
+        if isinstance(op, func.CallOp):
+            name = op.callee.string_value()
+            if name not in there and name in outside:
+                there.add(name)
+                container.body.block.insert_op_before(outside[name].clone(), made)
+
+
+class GpuLinearizer(Linearizer):
+    """Builds the gpu.func of one kernel."""
+
+    def __init__(self, op: kernel.KernelOp) -> None:
+        super().__init__(op)
+        self.statements = Placement(self.dag).statements
+        self.layout: ThreadLayout = thread_layout(self.dag, self.statements)
+        self.numbers: dict[object, SSAValue] = {}
+        """What is made once for all of the kernel, by what it is."""
+        self.fresh = True
+        """No thread has read shared memory since the last barrier."""
+        self.filled = False
+        """Shared memory was written since the last barrier."""
+        self.serial_loops = 0
+        for statement in self.statements:
+            self.check(statement)
+        self.flatten()
+
+    def flatten(self) -> None:
+        """Index buffers by one number."""
+        for old, (new, sizes) in list(self.scopes.buffers.items()):
+            type_ = new.type
+            assert isinstance(type_, MemRefType)
+            shape = type_.get_shape()
+            if len(shape) < 2:
+                continue
+            count = DYNAMIC_INDEX if DYNAMIC_INDEX in shape else math.prod(shape)
+            axes = ArrayAttr([ArrayAttr([IntegerAttr(k, i64) for k in range(len(shape))])])
+            flat = memref.CollapseShapeOp.create(
+                operands=[new],
+                result_types=[MemRefType(type_.element_type, [count])],
+                properties={"reassociation": axes},
+            )
+            self.entry.add_op(flat)
+            flat.result.name_hint = new.name_hint
+            self.scopes.buffers[old] = (flat.result, sizes)
+
+    def gpu_function(self) -> gpu.FuncOp:
+        """The function."""
+        self.emit(self.statements, 0)
+        self.entry.add_op(gpu.ReturnOp([]))
+        types = [a.type for a in self.entry.args]
+        threads = [self.layout.threads, 1, 1]
+        made = gpu.FuncOp(
+            self.kernel.sym_name.data,
+            (types, []),
+            Region(self.entry),
+            kernel=True,
+            known_block_size=threads,
+        )
+        made.attributes["arg_attrs"] = ArrayAttr(self.argument_attributes())
+        symbols = list(self.kernel.symbol_vars)
+        made.attributes[GRIDS] = ArrayAttr(
+            [
+                AffineMapAttr(to_affine_map([as_expr(e) for e in grid], symbols))
+                for grid in self.layout.grids
+            ]
+        )
+        if self.kernel.doc is not None:
+            made.attributes["uopc.doc"] = StringAttr(self.kernel.doc.data)
+        made.location = self.kernel.location
+        return made
+
+    # What cannot run.
+
+    def fail(self, message: str, hint: str) -> UopcError:
+        from uopc.dialects.locations import location_of
+
+        name = self.kernel.sym_name.data
+        return UopcError(
+            "bad-lanes", f"kernel @{name}: {message}", hint=hint, location=location_of(self.kernel)
+        )
+
+    def check(self, statement: Statement) -> None:
+        """Refuse what threads cannot do together."""
+        op = statement.op
+        if isinstance(op, loop.UpdateOp):
+            if any(is_lane(r) or is_block(r) for r in statement.own):
+                raise self.fail(
+                    "an update runs in the order of its ranges",
+                    "leave its ranges loops: one thread runs them",
+                )
+            if len(self.layout.grids) > 1 or self.layout.grids[0] != (1, 1, 1):
+                raise self.fail(
+                    "an update follows what other blocks store",
+                    "leave out the block ranges: blocks do not wait for one another",
+                )
+        lanes, reduced = lanes_of(statement), reduced_lanes(statement)
+        if not reduced:
+            return
+        assert isinstance(op, loop.ReduceOp)
+        if op.kind is None:
+            raise self.fail(
+                "a reduction with a region is over lanes, and its steps have one order",
+                "leave its ranges loops",
+            )
+        if lanes[-len(reduced) :] != reduced:
+            raise self.fail(
+                "a reduction is over lanes that lie around others",
+                "order the reduced lanes innermost",
+            )
+        width = self.width(statement)
+        if len(lanes) > len(reduced) and (width > WARP or width & (width - 1)):
+            raise self.fail(
+                f"a reduction is over {width} lanes inside of other lanes",
+                f"expected a power of two up to {WARP}, or no lanes around it",
+            )
+
+    def width(self, statement: Statement) -> int:
+        """How many threads combine their values of a reduction."""
+        outer = lanes_of(statement)[: -len(reduced_lanes(statement))]
+        return self.layout.strides[outer[-1]] if outer else self.layout.threads
+
+    def is_collective(self, statement: Statement) -> bool:
+        """Whether all threads have to come to where a statement begins or ends."""
+        return is_shared(statement.op) or bool(reduced_lanes(statement))
+
+    # Numbers of blocks and threads.
+
+    def number(self, key: object, make: gpu.ThreadIdOp | gpu.BlockIdOp, name: str) -> SSAValue:
+        found = self.numbers.get(key)
+        if found is None:
+            self.scopes.root.block.add_op(make)
+            found = self.numbers[key] = make.result
+            found.name_hint = name
+        return found
+
+    def thread(self) -> SSAValue:
+        make = gpu.ThreadIdOp(gpu.DimensionAttr(gpu.DimensionEnum.X))
+        return self.number("thread", make, "thread")
+
+    def block_number(self, dimension: int) -> SSAValue:
+        name = DIMENSIONS[dimension]
+        make = gpu.BlockIdOp(gpu.DimensionAttr(gpu.DimensionEnum(name)))
+        return self.number(("block", dimension), make, f"block_{name}")
+
+    def digit(self, extent: int, stride: int) -> SSAValue:
+        """The thread's number modulo `extent`, divided by `stride`."""
+        found = self.numbers.get((extent, stride))
+        if found is None:
+            b = self.scopes.root.builder
+            found = self.thread()
+            if extent < self.layout.threads:
+                found = b.op(arith.RemUIOp, found, self.scopes.index(as_expr(extent)))
+            if stride > 1:
+                found = b.op(arith.DivUIOp, found, self.scopes.index(as_expr(stride)))
+            self.numbers[(extent, stride)] = found
+        return found
+
+    def compare(self, predicate: str, value: SSAValue, number: Expr) -> SSAValue:
+        """A comparison with a number of the kernel's sizes, made where all of it sees it."""
+        key = (predicate, value, number)
+        found = self.numbers.get(key)
+        if found is None:
+            found = self.numbers[key] = self.scopes.root.builder.op(
+                arith.CmpiOp,
+                value,
+                self.scopes.index(number),
+                result=i1,
+                properties={"predicate": CMPI[predicate]},
+            )
+        return found
+
+    def both(self, a: SSAValue | None, b: SSAValue) -> SSAValue:
+        """Both conditions; each is of the kernel's sizes and numbers only."""
+        if a is None:
+            return b
+        key = ("and", a, b)
+        found = self.numbers.get(key)
+        if found is None:
+            found = self.scopes.root.builder.op(arith.AndIOp, a, b)
+            self.numbers[key] = found
+        return found
+
+    # Ranges that are values.
+
+    def loop(self, range_op: loop.RangeOp, group: Sequence[Statement], depth: int) -> None:
+        if self.filled and not all(is_shared(s.op) for s in group):
+            self.barrier()
+        if not (is_block(range_op) or is_lane(range_op)):
+            super().loop(range_op, group, depth)
+            return
+        for statement in group:
+            if len(statement.home) == depth:
+                self.begin(statement, depth)
+        self.bind(range_op, group, depth)
+        for statement in group:
+            if len(statement.home) == depth:
+                self.finish(statement)
+
+    def is_serial(self, range_op: loop.RangeOp) -> bool:
+        return not (is_block(range_op) or is_lane(range_op)) and super().is_serial(range_op)
+
+    def open_loop(
+        self,
+        range_op: loop.RangeOp,
+        begin: Expr,
+        end: Expr,
+        group: Sequence[Statement],
+        depth: int,
+    ) -> None:
+        if any(is_shared(s.op) and len(s.home) > depth for s in group):
+            self.fresh = False  # the step before has read what this one fills
+        self.serial_loops += 1
+        super().open_loop(range_op, begin, end, group, depth)
+        self.serial_loops -= 1
+
+    def bind(self, range_op: loop.RangeOp, group: Sequence[Statement], depth: int) -> None:
+        """Emit a group where a block or lane range has the value that this thread gives it."""
+        condition: SSAValue | None = None
+        if is_block(range_op):
+            dimension = self.layout.dimensions[range_op]
+            induction = self.block_number(dimension)
+            (end,) = self.dag.expressions(range_op.end, range_op.operands_)
+            if len(self.layout.ends[dimension]) > 1:
+                condition = self.compare("slt", induction, end)
+        else:
+            stride, extent = self.layout.strides[range_op], self.layout.extents[range_op]
+            induction = self.digit(extent, stride)
+            length = range_op.constant_end
+            assert length is not None
+            if -(-extent // stride) > length:
+                condition = self.compare("slt", induction, as_expr(length))
+                if any(self.is_collective(s) and len(s.home) > depth for s in group):
+                    raise self.fail(
+                        f"the lane '{range_op.result.name_hint}' leaves threads idle that have to "
+                        "take part in what is inside of it",
+                        f"expected {extent // stride} steps",
+                    )
+        self.scopes.stack.append(Scope(range_op, induction, self.scopes.top.block))
+        self.done.difference_update(group)
+        self.settle(condition, group, depth)
+        self.scopes.stack.pop()
+
+    def settle(
+        self, condition: SSAValue | None, group: Sequence[Statement], depth: int
+    ) -> None:
+        """Emit a group under a condition and the guards that the range just bound completes."""
+        guards = self.guards_here(group, depth + 1)
+        if any(c.bounds[1] < 0 for c in guards):
+            self.done.update(group)
+            return
+        known = self.scopes.assumed
+        self.scopes.assumed = known.union(guards)
+        if guards:
+            inside = self.scopes.all_at_least_zero(guards)
+            if condition is not None:
+                inside = self.scopes.top.builder.op(arith.AndIOp, condition, inside)
+            condition = inside
+        if condition is None:
+            self.emit(group, depth + 1)
+        else:
+            self.branch(condition, group, self.carried(group, depth), depth + 1)
+        self.scopes.assumed = known
+
+    def guards_here(self, group: Sequence[Statement], depth: int) -> list[Expr]:
+        """Not those that would part threads which have to meet inside: accesses ask for them."""
+        guards = super().guards_here(group, depth)
+        inside = [s for s in group if self.is_collective(s) and len(s.home) >= depth]
+        if not inside:
+            return guards
+        whole_warps = all(not is_shared(s.op) and self.width(s) <= WARP for s in inside)
+        return [
+            c
+            for c in guards
+            if all(
+                whole_warps and self.layout.strides[r] % WARP == 0
+                for r in self.dag.free_in([c])
+                if is_lane(r)
+            )
+        ]
+
+    # Statements.
+
+    def execute(self, statement: Statement) -> None:
+        if self.filled and not is_shared(statement.op):
+            self.barrier()
+        if any(is_shared(needed.op) for needed in statement.needs):
+            self.fresh = False
+        condition = self.alone(statement)
+        if condition is None:
+            super().execute(statement)
+            return
+        scope = self.scopes.top
+        inside = Block()
+        self.scopes.stack.append(Scope(scope.range, scope.induction, inside))
+        super().execute(statement)
+        self.scopes.stack.pop()
+        inside.add_op(scf.YieldOp())
+        scope.block.add_op(scf.IfOp(condition, [], Region(inside), Region()))
+
+    def alone(self, statement: Statement) -> SSAValue | None:
+        """Where one of several threads, that all have the same to store, does."""
+        if not isinstance(statement.op, loop.StoreOp | loop.UpdateOp | loop.TileOp):
+            return None
+        condition: SSAValue | None = None
+        if not isinstance(statement.op, loop.TileOp):
+            bound = {self.layout.dimensions[r] for r in statement.path if is_block(r)}
+            for dimension in range(3):
+                if dimension not in bound and self.layout.ends[dimension] != [1]:
+                    number = self.block_number(dimension)
+                    condition = self.both(condition, self.compare("eq", number, as_expr(0)))
+        elif not is_shared(statement.op):
+            return None
+        lanes = lanes_of(statement)
+        stride = self.layout.strides[lanes[-1]] if lanes else self.layout.threads
+        if stride > 1:
+            first = self.compare("eq", self.digit(stride, 1), as_expr(0))
+            condition = self.both(condition, first)
+        return condition
+
+    def begin(self, statement: Statement, depth: int) -> None:
+        if len(statement.home) == depth:
+            if is_shared(statement.op) and not self.fresh:
+                self.barrier()
+            elif isinstance(statement.op, loop.UpdateOp) and self.layout.threads > 1:
+                self.global_barrier(statement)
+        super().begin(statement, depth)
+
+    def global_barrier(self, statement: Statement) -> None:
+        """An update follows the stores of other threads to the same buffer."""
+        if any(isinstance(n.op, loop.StoreOp | loop.UpdateOp) for n in statement.needs):
+            self.barrier()
+
+    def finish(self, statement: Statement) -> None:
+        if is_shared(statement.op):
+            self.filled = True
+        elif reduced_lanes(statement):
+            op = statement.op
+            assert isinstance(op, loop.ReduceOp) and op.kind is not None
+            kind = "add" if op.kind.data == "fma" else op.kind.data
+            self.accumulators[statement] = [
+                self.across(kind, value, self.width(statement))
+                for value in self.accumulators[statement]
+            ]
+        super().finish(statement)
+
+    def allocate(self, op: loop.TileOp) -> None:
+        if not is_shared(op):
+            super().allocate(op)
+            return
+        shape = list(kernel.buffer_of(op.result).get_shape())
+        made = self.shared(op.value.type, shape, op.result.name_hint or "tile")
+        self.scopes.buffers[op.result] = (made, shape)
+        self.scopes.root.values[op.result] = made
+
+    def shared(self, element: Attribute, shape: Sequence[int], name: str) -> SSAValue:
+        """Storage that the threads of a block share."""
+        made = memref.AllocaOp.get(element, shape=shape, memory_space=WORKGROUP)
+        self.scopes.root.block.add_op(made)
+        made.memref.name_hint = name
+        return made.memref
+
+    def barrier(self) -> None:
+        self.scopes.top.block.add_op(gpu.BarrierOp())
+        self.fresh, self.filled = True, False
+
+    # Reductions across threads.
+
+    def across(self, kind: str, value: SSAValue, width: int) -> SSAValue:
+        """The values of `width` threads combined; each of them gets the result."""
+        value = self.butterfly(kind, value, min(width, WARP))
+        warps = width // WARP
+        if warps < 2:
+            return value
+        sums = self.shared(value.type, [warps], "sums")
+        if self.serial_loops:
+            self.barrier()
+        inside = Block()
+        number = self.digit(self.layout.threads, WARP)
+        inside.add_op(memref.StoreOp.create(operands=[value, sums, number]))
+        inside.add_op(scf.YieldOp())
+        first = self.compare("eq", self.digit(WARP, 1), as_expr(0))
+        self.scopes.top.block.add_op(scf.IfOp(first, [], Region(inside), Region()))
+        self.barrier()
+        load = memref.LoadOp.create(
+            operands=[sums, self.digit(warps, 1)], result_types=[value.type]
+        )
+        self.fresh = False
+        return self.butterfly(kind, self.scopes.top.builder.append(load), warps)
+
+    def butterfly(self, kind: str, value: SSAValue, width: int) -> SSAValue:
+        b, root = self.scopes.top.builder, self.scopes.root.builder
+        step = width // 2
+        whole = root.attribute_constant(IntegerAttr(WARP, i32), i32)
+        while step:
+            offset = root.attribute_constant(IntegerAttr(step, i32), i32)
+            shuffle = ShuffleOp(value, offset, whole, ShuffleModeEnum.Xor)
+            b.block.add_op(shuffle)
+            value = combine(b, kind, value, [shuffle.shuffle_result])
+            step //= 2
+        return value
