@@ -78,16 +78,22 @@ class LinearizePass(ModulePass):
 
                     linearize_for_gpu(op, kernel_op)
                 else:
-                    function = linearize_kernel(kernel_op)
-                    op.body.block.insert_op_before(function, kernel_op)
+                    for function in linearize_kernel(kernel_op):
+                        op.body.block.insert_op_before(function, kernel_op)
                 kernel_op.detach()
                 kernel_op.erase(safe_erase=False)
 
 
-def linearize_kernel(op: kernel.KernelOp) -> func.FuncOp:
-    """The function that does what a kernel over index ranges does."""
+def linearize_kernel(op: kernel.KernelOp) -> list[func.FuncOp]:
+    """The function that does what a kernel over ranges does, after what it calls."""
     check_over_ranges(op)
-    return Linearizer(op).function()
+    if any(isinstance(o, loop.RangeOp) and o.kind.data == "thread" for o in op.block.ops):
+        from uopc.passes.linearize_threads import linearize_parts
+
+        parts = linearize_parts(op)
+        if parts is not None:
+            return parts
+    return [Linearizer(op).function()]
 
 
 def check_over_ranges(op: kernel.KernelOp) -> None:
