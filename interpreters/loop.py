@@ -304,8 +304,10 @@ class _Part:
         free = self.kernel.free_operands(op)
         indices = self.expressions(op.map, op.indices)
         mask = self.needed(op, free) if isinstance(op, loop.LoadOp) or op.where else None
+        data: Array
+        outer: tuple[int, ...] = ()
         if op.buffer in self.kernel.buffers:
-            data, outer = self.kernel.buffers[op.buffer], ()
+            data = self.kernel.buffers[op.buffer]
         else:
             if op.buffer not in self.tiles:
                 for each in self.kernel.cone([op.buffer]):
@@ -314,8 +316,7 @@ class _Part:
         spreads = [*indices, *([] if mask is None else [mask])]
         axes = tuple(sorted({*union(spreads), *outer}))
         places: list[Any] = [
-            Spread(np.arange(n), (axis,)).at(axes)
-            for axis, n in zip(outer, data.shape, strict=False)
+            Spread(np.arange(self.extents[axis]), (axis,)).at(axes) for axis in outer
         ]
         own = [index.at(axes) for index in indices]
         allowed = None if mask is None else mask.at(axes)
