@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from uopc.passes.manager import Instrument
     from uopc.runtime.executable import Executable
 
-TARGETS = ("c", "interpreter")
+LEVELS = ("utensor", "ukernel", "uloop", "linear")
+TARGETS = ("c", "interpreter", *(f"interpreter:{level}" for level in LEVELS))
 FUSE_REDUCE = ("none", "all", "auto")
 DEFAULT_PIPELINE = "uopc-cpu-native"
 
@@ -37,7 +38,8 @@ class CompileRequest:
     """Everything that decides what a program becomes."""
 
     target: str = "c"
-    """`c`, or `interpreter` for the reference semantics on numpy."""
+    """`c`, or `interpreter` for the reference semantics on numpy; `interpreter:uloop` and the
+    like lower the program to that level (LEVELS) and interpret what came of it."""
     function: str | None = None
     """The program's name, where the module has several."""
     pipeline: str = DEFAULT_PIPELINE
@@ -115,10 +117,15 @@ def compile_request(
     _check("fuse_reduce", request.fuse_reduce, FUSE_REDUCE)
     start = time.perf_counter()
     module = read_program(program)
-    if request.target == "interpreter":
+    target, _, level = request.target.partition(":")
+    if target == "interpreter":
         from uopc.frontend.interpreted import InterpretedExecutable
 
-        return InterpretedExecutable(module, request.function, debug=request.debug)
+        executable = InterpretedExecutable(module, request.function, debug=request.debug)
+        if level not in ("", "utensor"):
+            lowered = lower(module, request, instruments, level=level)
+            executable.use(lowered.module, lowered.plans)
+        return executable
     from uopc.runtime.compiler import CompileOptions
     from uopc.runtime.executable import load_program
 
@@ -192,10 +199,21 @@ class Lowered:
         )
 
 
+_ENDS = {"ukernel": "rangeify", "uloop": "linearize"}
+"""The pass that leads away from a level."""
+
+
 def lower(
-    module: ModuleOp, request: CompileRequest, instruments: Sequence[Instrument] = ()
+    module: ModuleOp,
+    request: CompileRequest,
+    instruments: Sequence[Instrument] = (),
+    *,
+    level: str = "linear",
 ) -> Lowered:
-    """Run a pipeline on a module, in place, and read the plans off on the way."""
+    """Run a pipeline on a module, in place, and read the plans off on the way.
+
+    With a level other than `linear`, only the passes before the one that leads away from it.
+    """
     from uopc.dialects.kernel import PlanOp
     from uopc.dialects.registry import make_context
     from uopc.lowering.describe import describe_plan
@@ -211,6 +229,8 @@ def lower(
             f"the pipeline '{request.passes()}' does not end in loops",
             hint="expected it to have linearize and lower-plan, as uopc-cpu has",
         )
+    if level in _ENDS and _ENDS[level] in names:
+        passes = passes[: names.index(_ENDS[level])]
     cut = names.index("linearize")
     context = make_context()
     run_passes(context, module, passes[:cut], instruments=instruments)

@@ -1,10 +1,16 @@
-"""A program run by the reference semantics: slow, exact, and in need of no compiler."""
+"""A program run by an interpreter: slow, exact, and in need of no compiler.
+
+Either the program as it is written, by the reference semantics, or what passes made of it, by the
+interpreter of its level.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import SSAValue
@@ -12,6 +18,7 @@ from xdsl.ir import SSAValue
 from uopc.dialects.errors import UopcError
 from uopc.dialects.sizes import sizes_of, symbols_in
 from uopc.dialects.tensor_elementwise import element_of, tensor_of
+from uopc.interpreters.programs import programs
 from uopc.interpreters.tensor import find_function, run_function
 from uopc.lowering.plan import Buffer, Plan, Symbol
 from uopc.runtime import debug as debug_output
@@ -29,11 +36,15 @@ class InterpretedExecutable:
         self, module: ModuleOp, function: str | None = None, *, debug: int | None = None
     ) -> None:
         self._module = module
-        self._function = find_function(module, _chosen(module, function))
-        self.plan = describe_function(self._function)
+        self._lowered: tuple[ModuleOp, tuple[Plan, ...]] | None = None
+        self.plan = describe_function(find_function(module, _chosen(module, function)))
         self.debug = environment.debug_level() if debug is None else debug
         self._binder = ShapeBinder(self.plan)
         self._signature = Signature(self.plan, self._binder.free)
+
+    def use(self, module: ModuleOp, plans: tuple[Plan, ...]) -> None:
+        """From now on run what passes made of the program."""
+        self._lowered = (module, plans)
 
     def __call__(self, *arrays: object, **named: object) -> Any:
         """Run on arrays given in order or by name; see Executable.__call__."""
@@ -45,11 +56,35 @@ class InterpretedExecutable:
         inputs, shapes, _ = self._signature.admit(values)
         binding = self._binder.bind(shapes, sizes)
         symbols = dict(zip((s.name for s in self.plan.symbols), binding.sizes, strict=True))
-        results = run_function(self._module, self.plan.name, inputs, symbols)
+        if self._lowered is None:
+            results = run_function(self._module, self.plan.name, inputs, symbols)
+        else:
+            results = self._run_lowered(*self._lowered, inputs, symbols)
         if self.debug:
             elapsed = time.perf_counter() - start
             debug_output.say(debug_output.run_line(self.plan.name, 0, 0.0, elapsed))
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _run_lowered(
+        self,
+        module: ModuleOp,
+        plans: tuple[Plan, ...],
+        inputs: Sequence[Any],
+        symbols: dict[str, int],
+    ) -> list[Any]:
+        plan = next(p for p in plans if p.name == self.plan.name)
+        program = next(p for p in programs(module) if p.name == plan.name)
+        shapes = {
+            n: tuple(s if isinstance(s, int) else s.evaluate_named(symbols) for s in b.shape)
+            for n, b in enumerate(plan.outputs)
+        }
+        found = program.run(inputs, symbols, shapes).results
+        known = {b.ref: a for b, a in zip(plan.inputs, inputs, strict=True)}
+        # A result that is an input, or an earlier result, has no buffer of its own.
+        for n, buffer in enumerate(plan.outputs):
+            value = found[n] if n in found else np.array(known[buffer.alias]).reshape(shapes[n])
+            known[buffer.ref] = value
+        return [known[b.ref] for b in plan.outputs]
 
 
 def _chosen(module: ModuleOp, function: str | None) -> str:

@@ -52,7 +52,12 @@ def build_parser() -> argparse.ArgumentParser:
         help="the value of a size that is a symbol (default: its upper bound, at most 64)",
     )
     add("--function", metavar="NAME", help="which function, where the file has several")
-    add("--target", default="c", help="c (default) or interpreter")
+    add(
+        "--target",
+        default="c",
+        help="c (default), interpreter, or interpreter:LEVEL, which lowers the program to utensor, "
+        "ukernel, uloop or linear and interprets that",
+    )
     add(
         "--fuse-reduce",
         default="none",
