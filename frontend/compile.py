@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
     from uopc.lowering.plan import Plan, Program
     from uopc.passes.manager import Instrument
-    from uopc.runtime.executable import Executable
+    from uopc.runtime.executable import Executable, PlanExecutable
 
 LEVELS = ("utensor", "ukernel", "uloop", "linear")
-TARGETS = ("c", "interpreter", *(f"interpreter:{level}" for level in LEVELS))
+TARGETS = ("c", "cuda", "interpreter", *(f"interpreter:{level}" for level in LEVELS))
 FUSE_REDUCE = ("none", "all", "auto")
 DEFAULT_PIPELINE = "uopc-cpu-native"
+CUDA_PIPELINE = "uopc-cuda"
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ class CompileRequest:
     function: str | None = None
     """The program's name, where the module has several."""
     pipeline: str = DEFAULT_PIPELINE
-    """A pipeline's name, or passes with options; it ends in upstream loops."""
+    """A pipeline's name, or passes with options; it ends in upstream loops. The default is
+    uopc-cuda where the target is `cuda`."""
     fuse_reduce: str = "none"
     """Which reductions run inside the kernels that read them: none, all or auto."""
     opt_level: int = 2
@@ -54,6 +56,8 @@ class CompileRequest:
     def passes(self) -> str:
         """The pipeline with the options written in."""
         text = self.pipeline
+        if self.target == "cuda" and text == DEFAULT_PIPELINE:
+            text = CUDA_PIPELINE
         if self.fuse_reduce != "none":
             from uopc.passes.pipelines import PIPELINES
 
@@ -130,6 +134,8 @@ def compile_request(
     from uopc.runtime.executable import load_program
 
     lowered = lower(module, request, instruments)
+    if request.target == "cuda":
+        return _load_for_cuda(lowered, request, start)
     executable = load_program(
         lowered.program(),
         lowered.chosen(request.function),
@@ -137,6 +143,15 @@ def compile_request(
         debug=request.debug,
         debug_program=lambda: lowered.program(static_kernels=False),
     )
+    executable.schedule_seconds = time.perf_counter() - start
+    return executable
+
+
+def _load_for_cuda(lowered: Lowered, request: CompileRequest, start: float) -> PlanExecutable:
+    from uopc.runtime.cuda_executable import load_cuda_program
+
+    chosen = lowered.chosen(request.function)
+    executable = load_cuda_program(lowered.cuda_program(), chosen, debug=request.debug)
     executable.schedule_seconds = time.perf_counter() - start
     return executable
 
@@ -178,7 +193,13 @@ class Lowered:
         from uopc.lowering.plan import Program
 
         source = emit_c(self.module, static_kernels=static_kernels)
-        return Program(source.text, "c", self.plans, source.names)
+        return Program(source.text, "c", self.plans, source.names, use_threads=source.use_threads)
+
+    def cuda_program(self) -> Program:
+        """The CUDA source of the kernels, and how they are launched."""
+        from uopc.lowering.cuda_program import cuda_program
+
+        return cuda_program(self.module, self.plans)
 
     def chosen(self, function: str | None) -> str:
         """The name of the plan that is meant. Raises UopcError if that is not clear."""

@@ -40,6 +40,7 @@ from uopc.lowering.c_module import Signature, Symbols
 from uopc.lowering.c_names import comment
 from uopc.lowering.c_prelude import Prelude
 from uopc.lowering.c_style import FunctionPrinter, Handler
+from uopc.lowering.c_threads import RUN_PARTS
 from uopc.lowering.c_types import INDEX, PRIMARY, Expr, is_memref, is_vector
 from uopc.lowering.c_vector import VECTOR_HANDLERS, elementwise
 
@@ -51,6 +52,8 @@ class CSource:
     text: str
     names: dict[str, str] = field(default_factory=dict[str, str])
     """IR symbol to C identifier, of functions and globals."""
+    use_threads: str = ""
+    """The function that plugs a thread pool in (c_threads.py); empty where nothing is parallel."""
 
 
 def emit_c(module: ModuleOp, *, static_kernels: bool = True, cpp_guard: bool = True) -> CSource:
@@ -75,7 +78,8 @@ def emit_c(module: ModuleOp, *, static_kernels: bool = True, cpp_guard: bool = T
     text = _file(symbols, prelude, bodies, arrays, cpp_guard)
     names = {s: f.name for s, f in symbols.functions.items()}
     names.update((s, name) for s, (name, _) in symbols.globals.items())
-    return CSource(text, names)
+    threaded = RUN_PARTS in prelude.names()
+    return CSource(text, names, (symbols.parts_setter or "") if threaded else "")
 
 
 def emit_header(module: ModuleOp) -> str:
@@ -240,7 +244,8 @@ def _function(
     if unused:
         lines.append("__attribute__((unused))")
     body = p.finish([parameter.name for parameter in signature.parameters])
-    return "\n".join([*lines, signature.head(), "{", *body, "}"])
+    function = "\n".join([*lines, signature.head(), "{", *body, "}"])
+    return "\n\n".join([*p.before, function])
 
 
 # ---- the table

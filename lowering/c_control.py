@@ -18,6 +18,7 @@ from uopc.lowering.c_carried import Carried
 from uopc.lowering.c_guards import keep_loads_alone
 from uopc.lowering.c_integer import constant_value
 from uopc.lowering.c_style import FunctionPrinter
+from uopc.lowering.c_threads import run_parts
 from uopc.lowering.c_types import (
     COMPARE,
     INDEX,
@@ -146,7 +147,9 @@ def _close_loop(p: FunctionPrinter) -> None:
 
 
 def parallel(p: FunctionPrinter, op: scf.ParallelOp) -> None:
-    """scf.parallel, one iteration after the other, in row-major order."""
+    """scf.parallel: calls that any thread pool may run, else one after the other in order."""
+    if run_parts(p, op):
+        return
     body = op.body.block
     results: dict[int, Carried] = {}
     for index, (init, result) in enumerate(zip(op.initVals, op.results, strict=True)):

@@ -72,16 +72,22 @@ class Signature:
 class Symbols:
     """Names of the module's functions and globals: valid, unique, stable."""
 
+    reserved: frozenset[str] = frozenset()
+    """Names that nothing may have."""
+
     def __init__(self, module: ModuleOp, static_kernels: bool, target: str = "c") -> None:
         self.functions: dict[str, Signature] = {}
         self.globals: dict[str, tuple[str, bool]] = {}
         self.global_ops: dict[str, memref.GlobalOp] = {}
         self.target = target
-        names = Names()
+        names = Names(self.reserved)
         self.ops = list(module.body.blocks[0].ops) if module.body.blocks else []
         self.calls: dict[Operation, set[str]] = {}
         """Which symbols each function calls."""
         self._name_all(names, static_kernels)
+        self._names = names
+        self.parts_setter: str | None = self._parts_setter() if target == "c" else None
+        """The public function that plugs in a thread pool, if parallel parts are printed."""
         self.taken = frozenset(names.visible())
 
     def _name_all(self, names: Names, static_kernels: bool) -> None:
@@ -105,6 +111,14 @@ class Symbols:
                 self.global_ops[symbol] = op
             else:
                 self._unsupported(op)
+
+    def fresh(self, name: str) -> str:
+        """A file-level name like `name` that nothing else has."""
+        return self._names.take(name)
+
+    def _parts_setter(self) -> str | None:
+        public = next((s for s in self.functions.values() if is_public(s.op)), None)
+        return None if public is None else self._names.take(f"{public.name}_use_threads")
 
     def declare_all(self) -> None:
         """Work out all signatures; raises UopcError for a type that C does not have."""

@@ -74,7 +74,8 @@ _FAMILIES = re.compile(
 )
 
 _LIBRARY_WORDS = frozenset(_LIBRARY.split())
-_RESERVED = frozenset(_KEYWORDS.split()) | _LIBRARY_WORDS
+_PARTS = frozenset(["part_body", "part_runner", "run_in_order", "run_parts"])  # c_threads.py
+_RESERVED = frozenset(_KEYWORDS.split()) | _LIBRARY_WORDS | _PARTS
 _SHORT_LOCALS = frozenset(["j0", "j1", "jn", "y0", "y1", "yn"])
 """Bessel functions: no name for a symbol, but the best name for a split loop's counter. No C
 compiler minds a local variable of that name."""

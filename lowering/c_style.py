@@ -66,6 +66,8 @@ class FunctionPrinter:
         self.symbols = symbols
         self.target = target
         self.lines: list[str] = []
+        self.before: list[str] = []
+        """Definitions that stand before the function."""
         self.indent = "    "
         self.names = Names(symbols.taken)
         self.live = Liveness(body)

@@ -38,6 +38,7 @@ from uopc.passes.cpu_targets import CpuTarget, cpu_target
 from uopc.passes.loop_dag import LoopDag, own_ranges
 from uopc.passes.schedule_products import product_schedule
 from uopc.passes.schedule_reductions import reduction_schedule
+from uopc.passes.schedule_threads import thread_commands
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class SchedulePass(ModulePass):
     """A CPU family: native, avx512, avx2, sse2, neon or portable."""
     level: int = 1
     """0 leaves kernels as plain loops, 1 chooses by rule."""
+    threads: bool = True
+    """Whether threads may share the outermost loop of a kernel that has work enough."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.level not in (0, 1):
@@ -62,6 +65,8 @@ class SchedulePass(ModulePass):
             if isinstance(kernel_op, kernel.KernelOp) and kernel_op.schedule is None:
                 name_values(kernel_op)
                 commands = choose_schedule(kernel_op, target)
+                if self.threads:
+                    commands += thread_commands(kernel_op, commands)
                 if commands:
                     kernel_op.properties["schedule"] = StringAttr(schedule_text(commands))
 

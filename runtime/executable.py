@@ -40,9 +40,11 @@ from uopc.runtime.buffers import (
 )
 from uopc.runtime.compiler import CompileOptions
 from uopc.runtime.library import Library, load_library
+from uopc.runtime.packed_call import MAX_ARGUMENTS, packed_entry, packed_name, packed_source
 from uopc.runtime.shapes import Binding, ShapeBinder
 from uopc.runtime.signature import Signature
 from uopc.runtime.stepper import KernelStepper
+from uopc.runtime.threads import use_pool
 
 _BYTE = np.dtype(np.uint8)
 
@@ -190,7 +192,6 @@ class Executable(PlanExecutable):
                 f"the program is in {program.language}; this runtime takes c",
             )
         super().__init__(program, plan_name, debug)
-        self.library: Library = load_library(program.source, options)
         plan = self.plan
         self._options = options
         self._debug_program = debug_program
@@ -198,8 +199,19 @@ class Executable(PlanExecutable):
         self._workspaces = Workspaces(plan.workspace_bytes) if plan.workspace_bytes > 0 else None
         written = sum(not buffer.alias for buffer in plan.outputs)
         pointers = len(plan.inputs) + written + (self._workspaces is not None)
-        entry = program.names.get(plan.name, plan.name)
-        self._entry = self.library.function(entry, len(plan.symbols), pointers)
+        entry, integers = program.names.get(plan.name, plan.name), len(plan.symbols)
+        self.library: Library
+        self._entry: Callable[..., object]
+        if integers + pointers <= MAX_ARGUMENTS:
+            self.library = load_library(program.source, options)
+            self._entry = self.library.function(entry, integers, pointers)
+        else:
+            name = packed_name(entry, program.source)
+            packed = packed_source(name, entry, integers, pointers)
+            self.library = load_library(program.source + packed, options)
+            self._entry = packed_entry(self.library, name, integers, pointers)
+        if program.use_threads:
+            use_pool(self.library, program.use_threads)
         self.schedule_seconds = time.perf_counter() - start
 
     # -- running -----------------------------------------------------------------------------------
@@ -240,6 +252,8 @@ class Executable(PlanExecutable):
         if self._debug_program is not None:
             program = self._debug_program()
             library = load_library(program.source, self._options)
+            if program.use_threads:
+                use_pool(library, program.use_threads)
         try:
             stepper = KernelStepper(program, chosen_plan(program, self.plan.name), library)
         except UopcError as error:

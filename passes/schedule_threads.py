@@ -1,0 +1,61 @@
+"""Which loop of a kernel threads share: the outermost one, if the work pays for it.
+
+    mark j0 thread                     few steps, each with work enough
+    split i = i0::thread i1:16         many small steps: several of them are a part
+
+A part writes places of its own. Kernels whose outermost loop is a reduction, and those that
+update in order, stay with one thread.
+"""
+
+from __future__ import annotations
+
+from uopc.dialects import kernel, loop
+from uopc.dialects.schedule_text import Command, Mark, Order, Part, Split
+from uopc.passes.loop_dag import LoopDag
+from uopc.passes.schedule_facts import in_order, length, name_of, stores
+
+OPERATIONS_A_SECOND = 20e9
+BYTES_A_SECOND = 10e9
+PAYS_FROM_SECONDS = 40e-6
+"""Waking a thread costs a few microseconds; below this much work it gains nothing."""
+PART_SECONDS = 8e-6
+"""What a part should take at least: claiming one costs a tenth of a microsecond."""
+MOST_PARTS = 256
+
+
+def thread_commands(op: kernel.KernelOp, chosen: list[Command]) -> list[Command]:
+    """What makes the outermost loop of a kernel, as scheduled so far, one for threads."""
+    seconds = max(op.flops.value.data / OPERATIONS_A_SECOND, op.bytes.value.data / BYTES_A_SECOND)
+    dag = LoopDag(op)
+    if seconds < PAYS_FROM_SECONDS or op.symbols.data or dag.guard_ranges:
+        return []
+    written = stores(dag)
+    if len(written) != 1 or any(isinstance(s, loop.UpdateOp) for s in dag.statements):
+        return []
+    order = next((c for c in chosen if isinstance(c, Order)), None)
+    free = in_order(dag, dag.free_of_statement[written[0]])
+    if order is not None:
+        first = order.names[0]
+        split = next((c for c in chosen if isinstance(c, Split) and c.parts[0].name == first), None)
+        if split is not None:
+            return [Mark(first, "thread")]  # of a split: a panel of columns is a part
+        outer = next((r for r in free if name_of(r) == first), None)
+    else:
+        outer = free[0] if free else None
+    if outer is None or _is_split(outer, chosen):
+        return []
+    steps = length(dag, outer)
+    if steps < 2:
+        return []
+    wanted = max(1, min(MOST_PARTS, int(seconds / PART_SECONDS)))
+    size = -(-steps // min(wanted, steps))
+    name = name_of(outer)
+    if size == 1:
+        return [Mark(name, "thread")]
+    parts = (Part(f"{name}0", None, "thread"), Part(f"{name}1", size, None))
+    return [Split(name, parts)]
+
+
+def _is_split(op: loop.RangeOp, chosen: list[Command]) -> bool:
+    """Whether another command has cut the range up already."""
+    return any(isinstance(c, Split) and c.range == name_of(op) for c in chosen)
