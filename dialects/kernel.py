@@ -35,7 +35,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Dialect, Region, SSAValue
+from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -441,7 +441,7 @@ class LaunchOp(IRDLOperation):
         if table is None:
             return
         name = self.kernel.string_value()
-        target = lookup_kernel(table, name)
+        target = lookup_kernel(table, self.kernel)
         if target is None:
             raise VerifyException(f"there is no kernel @{name}")
         got = [o.type for o in self.operands]
@@ -459,7 +459,7 @@ class LaunchOp(IRDLOperation):
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
-        printer.print_symbol_name(self.kernel.string_value())
+        printer.print_attribute(self.kernel)
         if self.sizes:
             printer.print_string(" sizes(")
             printer.print_list(self.sizes, printer.print_ssa_value)
@@ -471,6 +471,9 @@ class LaunchOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> LaunchOp:
         kernel = parser.parse_symbol_name()
+        nested: list[StringAttr] = []
+        while parser.parse_optional_punctuation("::"):
+            nested.append(parser.parse_symbol_name())
         sizes: list[SSAValue] = []
         if parser.parse_optional_keyword("sizes"):
             sizes = parser.parse_comma_separated_list(
@@ -480,6 +483,7 @@ class LaunchOp(IRDLOperation):
         inputs = _parse_typed(parser, "ins")
         outputs = _parse_typed(parser, "outs")
         op = cls(kernel.data, sizes, inputs, outputs)
+        op.properties["kernel"] = SymbolRefAttr(kernel, nested)
         op.attributes.update(parser.parse_optional_attr_dict())
         return op
 
@@ -509,12 +513,21 @@ def linear_type(type_: Attribute) -> Attribute:
     return buffer
 
 
-def lookup_kernel(module: ModuleOp, name: str) -> KernelOp | FuncOp | None:
-    """The kernel of a module with this symbol name, also once it is a function; or None."""
-    for op in module.body.block.ops:
-        if isinstance(op, KernelOp | FuncOp) and op.sym_name.data == name:
-            return op
-    return None
+def lookup_kernel(module: ModuleOp, symbol: SymbolRefAttr) -> KernelOp | FuncOp | None:
+    """The kernel of a module with this symbol, also once it is a function; or None.
+
+    A kernel for a GPU becomes a gpu.func in a gpu.module, which has the properties of a FuncOp.
+    """
+    found: Operation | None = module
+    for name in (symbol.root_reference, *symbol.nested_references.data):
+        found = next(
+            (op for op in found.regions[0].blocks[0].ops if op.get_attr_or_prop("sym_name") == name),
+            None,
+        )
+        if found is None:
+            return None
+    is_kernel = isinstance(found, KernelOp | FuncOp) or found.name == "gpu.func"
+    return cast("KernelOp | FuncOp", found) if is_kernel else None
 
 
 def _parse_attributes(

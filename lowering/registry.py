@@ -10,6 +10,7 @@ from uopc.dialects.registry import lazy_factories
 
 TARGETS: dict[str, str] = {
     "c": "uopc.lowering.c_target:CTarget",
+    "cuda": "uopc.lowering.cuda_target:CudaTarget",
 }
 
 

@@ -194,7 +194,5 @@ def kernels_of(ops: Iterable[object]) -> list[kernel.KernelOp]:
     return [
         op
         for op in ops
-        if isinstance(op, kernel.KernelOp)
-        and op.target is not None
-        and op.target.data == "cuda"
+        if isinstance(op, kernel.KernelOp) and op.target is not None and op.target.data == "cuda"
     ]

@@ -43,6 +43,7 @@ from xdsl.dialects.builtin import (
     FunctionType,
     ModuleOp,
     StringAttr,
+    SymbolRefAttr,
     UnitAttr,
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
@@ -71,17 +72,23 @@ class LinearizePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         install()  # vectors are compared and selected
+        on_gpu: dict[str, SymbolRefAttr] = {}
         for kernel_op in list(op.body.block.ops):
             if isinstance(kernel_op, kernel.KernelOp):
                 if kernel_op.target is not None and kernel_op.target.data == "cuda":
                     from uopc.passes.linearize_gpu import linearize_for_gpu
 
-                    linearize_for_gpu(op, kernel_op)
+                    on_gpu[kernel_op.sym_name.data] = linearize_for_gpu(op, kernel_op)
                 else:
                     for function in linearize_kernel(kernel_op):
                         op.body.block.insert_op_before(function, kernel_op)
                 kernel_op.detach()
                 kernel_op.erase(safe_erase=False)
+        if on_gpu:
+            for launch in op.walk():
+                if isinstance(launch, kernel.LaunchOp):
+                    symbol = launch.kernel
+                    launch.properties["kernel"] = on_gpu.get(symbol.string_value(), symbol)
 
 
 def linearize_kernel(op: kernel.KernelOp) -> list[func.FuncOp]:

@@ -44,6 +44,7 @@ from xdsl.dialects.builtin import (
     MemRefType,
     ModuleOp,
     StringAttr,
+    SymbolRefAttr,
     UnitAttr,
     i1,
     i32,
@@ -57,6 +58,7 @@ from uopc.dialects.errors import UopcError
 from uopc.dialects.gpu_extensions import WORKGROUP, ShuffleModeEnum, ShuffleOp, install
 from uopc.dialects.index_expr import Expr, as_expr
 from uopc.passes.combine import combine
+from uopc.passes.gpu_launch import GRIDS
 from uopc.passes.gpu_threads import (
     DIMENSIONS,
     WARP,
@@ -74,13 +76,11 @@ from uopc.passes.loop_scopes import Scope
 from uopc.passes.scalar_builder import CMPI
 from uopc.passes.symbol_names import SymbolNames
 
-GRIDS = "uopc.grids"
-"""Maps from a kernel's sizes to extents of the grid, which is the largest of them."""
 
-
-def linearize_for_gpu(module: ModuleOp, op: kernel.KernelOp) -> None:
+def linearize_for_gpu(module: ModuleOp, op: kernel.KernelOp) -> SymbolRefAttr:
     """Put the gpu.func of a kernel into the module's gpu.module, which is made if need be.
 
+    Returns the symbol by which it is launched.
     Raises UopcError [bad-lanes] where its blocks and lanes cannot run so.
     """
     install()
@@ -89,6 +89,7 @@ def linearize_for_gpu(module: ModuleOp, op: kernel.KernelOp) -> None:
     container = _container(module)
     container.body.block.add_op(made)
     _copy_callees(module, container, made)
+    return SymbolRefAttr(container.sym_name.data, [made.sym_name.data])
 
 
 def _container(module: ModuleOp) -> gpu.ModuleOp:
@@ -352,9 +353,7 @@ class GpuLinearizer(Linearizer):
         self.settle(condition, group, depth)
         self.scopes.stack.pop()
 
-    def settle(
-        self, condition: SSAValue | None, group: Sequence[Statement], depth: int
-    ) -> None:
+    def settle(self, condition: SSAValue | None, group: Sequence[Statement], depth: int) -> None:
         """Emit a group under a condition and the guards that the range just bound completes."""
         guards = self.guards_here(group, depth + 1)
         if any(c.bounds[1] < 0 for c in guards):

@@ -29,12 +29,12 @@ It runs after plan-memory, and after linearize has made functions of the kernels
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref
+from xdsl.dialects import func, gpu, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     ArrayAttr,
@@ -56,10 +56,12 @@ from xdsl.rewriter import Rewriter
 from uopc.dialects import kernel as ukernel
 from uopc.dialects.element_types import element_type
 from uopc.dialects.errors import UopcError
+from uopc.dialects.index_expr import atom_expr
 from uopc.dialects.kernel import KernelOp, PlanOp, linear_type
 from uopc.dialects.locations import nearest_location
 from uopc.dialects.sizes import Size, element_count
 from uopc.dialects.source_text import printable
+from uopc.passes.gpu_launch import gpu_kernels, launch_op
 from uopc.passes.index_arith import IndexArith
 from uopc.passes.plan_storage import (
     element_bytes,
@@ -94,8 +96,9 @@ class LowerPlanPass(ModulePass):
                     hint="run rangeify and linearize before lower-plan",
                 )
         constants = _Constants(op)
+        on_gpu = gpu_kernels(op)
         for plan in plans:
-            function = _PlanFunction(plan, constants).build()
+            function = _PlanFunction(plan, constants, on_gpu).build()
             constants.insert_new(plan)
             Rewriter.replace_op(plan, function, [])
 
@@ -134,9 +137,15 @@ class _Constants:
 class _PlanFunction:
     """Builds the function of one plan."""
 
-    def __init__(self, plan: PlanOp, constants: _Constants) -> None:
+    def __init__(
+        self,
+        plan: PlanOp,
+        constants: _Constants,
+        on_gpu: Mapping[str, tuple[str, gpu.FuncOp]],
+    ) -> None:
         self.plan = plan
         self.constants = constants
+        self.on_gpu = on_gpu
         self.block = Block()
         self.attributes: list[DictionaryAttr] = []
         self.buffers: dict[SSAValue, SSAValue] = {}
@@ -161,8 +170,7 @@ class _PlanFunction:
                 case ukernel.ViewOp():
                     self._view(op)
                 case ukernel.LaunchOp():
-                    operands = [self.buffers[o] for o in op.operands]
-                    self._append(op, func.CallOp(op.kernel.string_value(), operands, []))
+                    self._launch(op)
                 case ukernel.ReturnOp():
                     self._append(op, func.ReturnOp())
                 case _:  # outputs are arguments
@@ -177,6 +185,17 @@ class _PlanFunction:
         function.location = self.plan.location
         function.attributes.update(self.plan.attributes)
         return function
+
+    def _launch(self, op: ukernel.LaunchOp) -> None:
+        """A call of the kernel's function, or the launch of one that is for a GPU."""
+        operands = [self.buffers[o] for o in op.operands]
+        if not op.kernel.nested_references.data:
+            self._append(op, func.CallOp(op.kernel.string_value(), operands, []))
+            return
+        container, kernel = self.on_gpu[op.kernel.nested_references.data[-1].data]
+        symbols = dict(zip(self.plan.size_arguments, self.plan.symbol_vars, strict=True))
+        sizes = [atom_expr(symbols[s]) for s in op.sizes]
+        self._append(op, launch_op(kernel, container, sizes, operands, self.index))
 
     def _add_buffers(self) -> None:
         plan = self.plan

@@ -16,6 +16,7 @@ PASSES: dict[str, str] = {
     "apply-schedule": "uopc.passes.apply_schedule:ApplySchedulePass",
     "dedupe-kernels": "uopc.passes.dedupe_kernels:DedupeKernelsPass",
     "expand-math": "uopc.passes.expand_math:ExpandMathPass",
+    "gpu-map": "uopc.passes.gpu_map:GpuMapPass",
     "kernelize": "uopc.passes.kernelize:KernelizePass",
     "linearize": "uopc.passes.linearize:LinearizePass",
     "lower-plan": "uopc.passes.lower_plan:LowerPlanPass",
