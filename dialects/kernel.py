@@ -470,10 +470,9 @@ class LaunchOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> LaunchOp:
-        kernel = parser.parse_symbol_name()
-        nested: list[StringAttr] = []
-        while parser.parse_optional_punctuation("::"):
-            nested.append(parser.parse_symbol_name())
+        kernel = parser.parse_attribute()
+        if not isinstance(kernel, SymbolRefAttr):
+            parser.raise_error(f"expected a kernel's symbol, got {kernel}")
         sizes: list[SSAValue] = []
         if parser.parse_optional_keyword("sizes"):
             sizes = parser.parse_comma_separated_list(
@@ -482,8 +481,8 @@ class LaunchOp(IRDLOperation):
             )
         inputs = _parse_typed(parser, "ins")
         outputs = _parse_typed(parser, "outs")
-        op = cls(kernel.data, sizes, inputs, outputs)
-        op.properties["kernel"] = SymbolRefAttr(kernel, nested)
+        op = cls("", sizes, inputs, outputs)
+        op.properties["kernel"] = kernel
         op.attributes.update(parser.parse_optional_attr_dict())
         return op
 
@@ -520,10 +519,8 @@ def lookup_kernel(module: ModuleOp, symbol: SymbolRefAttr) -> KernelOp | FuncOp 
     """
     found: Operation | None = module
     for name in (symbol.root_reference, *symbol.nested_references.data):
-        found = next(
-            (op for op in found.regions[0].blocks[0].ops if op.get_attr_or_prop("sym_name") == name),
-            None,
-        )
+        inside = found.regions[0].blocks[0].ops if found.regions and found.regions[0].blocks else ()
+        found = next((op for op in inside if op.get_attr_or_prop("sym_name") == name), None)
         if found is None:
             return None
     is_kernel = isinstance(found, KernelOp | FuncOp) or found.name == "gpu.func"

@@ -40,7 +40,7 @@ from xdsl.passes import ModulePass
 from uopc.dialects import kernel, loop
 from uopc.dialects.schedule_text import Command, Mark, Merge, Order, Part, Split, schedule_text
 from uopc.passes.apply_schedule import name_values
-from uopc.passes.gpu_map_products import product_schedule
+from uopc.passes.gpu_map_products import MOST_BLOCKS, can_merge, product_schedule
 from uopc.passes.loop_dag import LoopDag, own_ranges
 from uopc.passes.schedule_facts import in_order, is_neighbours, length, loads_of, name_of
 
@@ -140,9 +140,15 @@ def threads_for(elements: int, most: int = THREADS) -> int:
 def _elements(dag: LoopDag, store: loop.StoreOp) -> list[Command]:
     """A thread an element."""
     ranges = in_order(dag, dag.free_of_statement[store])
-    if not ranges:
+    if not ranges or count(dag, ranges) == 0:
         return []
-    name, commands = merged(ranges)
+    if can_merge(dag, ranges):
+        name, commands = merged(ranges)
+    else:
+        name, commands = name_of(ranges[-1]), []
+        outer = [r for r in ranges[-3:-1] if length(dag, r) <= MOST_BLOCKS]
+        commands += [Mark(name_of(r), "block") for r in outer]
+        ranges = ranges[-1:]
     threads = threads_for(count(dag, ranges))
     names = Names(dag)
     block, lane = names.fresh(f"{name}b"), names.fresh(f"{name}t")
@@ -152,8 +158,10 @@ def _elements(dag: LoopDag, store: loop.StoreOp) -> list[Command]:
 def _one_block(dag: LoopDag, store: loop.StoreOp) -> list[Command]:
     """The threads of a single block take turns."""
     ranges = in_order(dag, dag.free_of_statement[store])
-    if not ranges:
+    if not ranges or count(dag, ranges) == 0:
         return []
+    if not can_merge(dag, ranges):
+        ranges = ranges[-1:]
     name, commands = merged(ranges)
     threads = threads_for(count(dag, ranges))
     names = Names(dag)
@@ -177,6 +185,8 @@ def _rows(dag: LoopDag, stores: Sequence[loop.StoreOp]) -> list[Command]:
             return []
         bound |= free
     rows, rest = in_order(dag, bound), in_order(dag, outputs - bound)
+    if count(dag, [*rows, *rest]) == 0 or not can_merge(dag, rows):
+        return []
     longest = max(count(dag, list(own_ranges(r))) for r in reductions)
     if not rest and not any(_worth_sharing(dag, r, count(dag, rows)) for r in reductions):
         return []
@@ -230,7 +240,7 @@ def _over_lanes(
     """Steps that lanes take in turn: along the last range if it is long enough, else along all."""
     commands: list[Command] = []
     name = name_of(ranges[-1])
-    if length(dag, ranges[-1]) < lanes:
+    if length(dag, ranges[-1]) < lanes and can_merge(dag, ranges):
         name, commands = merged(ranges)
     outer, lane = names.fresh(f"{name}0"), names.fresh(f"{name}t")
     return [*commands, Split(name, (Part(outer, None, None), Part(lane, lanes, "lane")))]

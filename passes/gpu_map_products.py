@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from uopc.dialects import loop
+from uopc.dialects.index_expr import RangeVar
 from uopc.dialects.schedule_text import Command, Contract, Mark, Merge, Order, Part, Split, Tile
 from uopc.passes.loop_dag import LoopDag, own_ranges
 from uopc.passes.schedule_facts import in_order, is_neighbours, length, loads_of, name_of
@@ -28,6 +29,18 @@ SMALLEST = 16
 """Rows and columns, from which on a tile pays."""
 MOST_BLOCKS = 65535
 """Of the second and third dimension of a grid."""
+
+
+def can_merge(dag: LoopDag, ranges: Sequence[loop.RangeOp]) -> bool:
+    """Whether ranges can be one: the inner ones are divided by, so they are never empty."""
+    return all(shortest(dag, r) >= 1 for r in ranges[1:])
+
+
+def shortest(dag: LoopDag, op: loop.RangeOp) -> int:
+    """The least number of steps of a range."""
+    leaf = dag.index[op.result].leaf
+    assert isinstance(leaf, RangeVar)
+    return leaf.end.bounds[0]
 
 
 def product_schedule(dag: LoopDag, stores: Sequence[loop.StoreOp]) -> list[Command]:
@@ -51,7 +64,7 @@ def _tiled(
     own = own_ranges(reduction)
     outputs = dag.free_of_statement[store]
     free = [dag.free[load.result] for load in loads]
-    rows, columns = ([r for r in in_order(dag, (free[k] - free[1 - k]) & outputs)] for k in (0, 1))
+    rows, columns = (in_order(dag, (free[k] - free[1 - k]) & outputs) for k in (0, 1))
     deep = in_order(dag, own & free[0] & free[1])
     if not rows or not columns or not deep:
         return []
@@ -67,6 +80,8 @@ def _tiled(
     blocks = 1
     for r in others:
         blocks *= length(dag, r)
+    if not can_merge(dag, others):
+        return []
     if max(blocks, -(-length(dag, i) // tile)) > MOST_BLOCKS:
         return []
     commands: list[Command] = [Contract()]

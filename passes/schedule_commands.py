@@ -319,6 +319,8 @@ class _Merge(LoopRewriter):
                 raise bad_schedule(command, "the ranges belong to different loops")
         if isinstance(_tiles_over(op, self.outer.result), loop.TileOp):
             raise bad_schedule(command, "the ranges of a tile cannot be merged")
+        if self.leaf(self.inner).end.bounds[0] < 1:
+            raise bad_schedule(command, f"'{command.inner}' may have no steps at all")
         self.merged: Expr | None = None
 
     def on_range(self, op: loop.RangeOp) -> Expr:
