@@ -19,6 +19,13 @@ DIALECTS: dict[str, str] = {
     "utensor": "uopc.dialects.tensor:UTensor",
 }
 
+FOREIGN_DIALECTS: dict[str, str] = {
+    "chlo": "uopc.dialects.stablehlo:CHLO",
+    "stablehlo": "uopc.dialects.stablehlo:StableHLO",
+}
+"""Dialects of others that uopc reads. Only uopc's own tools have them: other projects bring
+dialects of these names, and a clash would break every tool in the environment."""
+
 
 def load_object(path: str) -> Any:
     """The object that `package.module:Name` names."""
@@ -46,13 +53,19 @@ def dialect_factories() -> dict[str, Callable[[], Dialect]]:
     return lazy_factories(DIALECTS)
 
 
+def foreign_factories() -> dict[str, Callable[[], Dialect]]:
+    """The dialects of others that uopc's own tools read."""
+    return lazy_factories(FOREIGN_DIALECTS)
+
+
 def make_context(*, allow_unregistered: bool = False) -> Context:
     """A context that knows xDSL's dialects and uopc's; each is loaded when first met."""
     from xdsl.dialects import get_all_dialects
 
     context = Context(allow_unregistered=allow_unregistered)
     repaired = {"arith": repaired_arith, "gpu": extended_gpu}
-    factories = {**get_all_dialects(), **dialect_factories(), **repaired}
+    own = {**foreign_factories(), **dialect_factories()}
+    factories = {**get_all_dialects(), **own, **repaired}
     for name, factory in factories.items():
         context.register_dialect(name, factory)
     return context
