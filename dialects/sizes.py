@@ -29,6 +29,9 @@ Size = int | Expr
 MAX_ELEMENTS = 1 << 40
 """A tensor may not hold more elements than this (at its symbols' upper bounds)."""
 
+MAX_RANK = 32
+"""What numpy's arrays had before numpy 2."""
+
 RESERVED_NAMES = frozenset({"floordiv", "mod", "min", "max", "to"})
 """What a symbol cannot be called: the words of size expressions."""
 
@@ -253,9 +256,11 @@ def sizes_of(tensor: TensorType[Attribute]) -> tuple[Size, ...]:
     """The sizes of a tensor type.
 
     Raises VerifyException where a `?` has no expression, an encoding contradicts the shape, or
-    the tensor is larger than MAX_ELEMENTS.
+    the tensor is larger than MAX_ELEMENTS or has more dimensions than MAX_RANK.
     """
     shape = tensor.get_shape()
+    if len(shape) > MAX_RANK:
+        raise VerifyException(f"a tensor of rank {len(shape)} is beyond the limit of {MAX_RANK}")
     encoding = tensor.encoding
     if isinstance(encoding, SizesAttr):
         sizes = encoding.data

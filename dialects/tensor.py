@@ -81,6 +81,7 @@ REDUCE_KINDS = ("add", "mul", "max", "min", "and", "or", "xor")
 SCATTER_KINDS = ("set", *REDUCE_KINDS)
 BIT_KINDS = ("and", "or", "xor")
 STAGE_KINDS = ("contiguous", "detach")
+NO_RESOURCES = "dense_resource blobs are not supported, write the elements as dense<…>"
 
 
 def check_combine_kind(kind: str, kinds: Sequence[str], tensor: TensorType[Attribute]) -> None:
@@ -276,8 +277,7 @@ class ConstantOp(IRDLOperation):
                 )
         else:
             raise VerifyException(
-                f"expected a number or a dense attribute, got {self.value}; dense_resource "
-                "blobs are not supported, write the elements as dense<…>"
+                f"expected a number or a dense attribute, got {self.value}; {NO_RESOURCES}"
             )
 
     def print(self, printer: Printer) -> None:
@@ -299,6 +299,8 @@ class ConstantOp(IRDLOperation):
         if parser.parse_optional_keyword("dense"):
             value: Attribute = parser.parse_dense_int_or_fp_elements_attr(None)
             tensor: Attribute = value.type
+        elif parser.parse_optional_keyword("dense_resource"):
+            parser.raise_error(NO_RESOURCES, position, parser.pos)
         else:
             number = parse_number(parser)
             end = parser.pos

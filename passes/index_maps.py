@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from uopc.dialects.errors import UopcError
 from uopc.dialects.index_expr import Expr, as_expr, at_least
+from uopc.dialects.locations import location_of
 from uopc.dialects.sizes import Size, element_count, shape_text, size, sizes_of
 from uopc.dialects.tensor import (
     MovementOp,
@@ -37,7 +38,11 @@ def source_index(op: MovementOp, index: Index) -> Index:
     before, after = sizes_of(tensor_of(op.operand)), sizes_of(tensor_of(op.result))
     match op:
         case ReshapeOp():
-            return reshape_index(index, after, before)
+            try:
+                return reshape_index(index, after, before)
+            except UopcError as error:
+                error.location = error.location or location_of(op)
+                raise
         case PermuteOp():
             by_axis = dict(zip(int_values(op.order), index, strict=True))
             return tuple(by_axis[axis] for axis in range(len(before)))

@@ -26,6 +26,7 @@ from uopc.runtime.compiler import (
     compile_shared,
     find_compiler,
 )
+from uopc.runtime.packed_call import MAX_ARGUMENTS
 
 
 class Library:
@@ -39,7 +40,16 @@ class Library:
         self._handle = ctypes.CDLL(str(path))
 
     def function(self, name: str, integers: int, pointers: int) -> ctypes._NamedFuncPointer:  # pyright: ignore[reportPrivateUsage] (no public name for it)
-        """The C function `void name(int64_t..., void *...)`. Raises `missing-symbol`."""
+        """The C function `void name(int64_t..., void *...)`.
+
+        Raises `missing-symbol`, and `too-many-arguments` beyond what ctypes passes.
+        """
+        if integers + pointers > MAX_ARGUMENTS:
+            raise UopcError(
+                "too-many-arguments",
+                f"{name!r} has {integers + pointers} parameters; at most {MAX_ARGUMENTS} can be "
+                "passed one by one",
+            )
         try:
             found = self._handle[name]
         except AttributeError:
