@@ -28,7 +28,7 @@ class Carried:
 
     def declare(self, p: FunctionPrinter, value: str = "") -> None:
         """Print the variable's declaration, with a value unless it gets one later."""
-        ctype = self.scalar.ctype if self.lanes is None else p.lanes_name(self.lanes)
+        ctype = p.variable_type(self.scalar) if self.lanes is None else p.lanes_name(self.lanes)
         p.declaration(self.name, f"{typed(ctype, self.name)}{f' = {value}' if value else ''};")
 
     def value(self, p: FunctionPrinter, mutable: bool) -> Expr | Buffer:

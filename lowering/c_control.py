@@ -131,7 +131,9 @@ def _open_loop(
         upper = p.settle(upper, "end")
         function = helpers.loop_step(p.prelude, t)
         advance = f"{name} = {function}({name}, {step.text}, {upper.text})"
-    head = f"{t.ctype} {name} = {lower.text}; {name} < {upper.at(COMPARE + 1)}; {advance}"
+    head = (
+        f"{p.variable_type(t)} {name} = {lower.text}; {name} < {upper.at(COMPARE + 1)}; {advance}"
+    )
     p.open(f"for ({head})")
     p.values[counter] = bound
     p.loop_depth += 1

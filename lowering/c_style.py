@@ -133,7 +133,11 @@ class FunctionPrinter:
             return self.vector(attribute, op).name
         if is_memref(attribute):
             return f"{self.scalar(attribute.element_type, op).ctype} *"
-        return self.scalar(attribute, op).ctype
+        return self.variable_type(self.scalar(attribute, op))
+
+    def variable_type(self, t: Scalar) -> str:
+        """The C type of a variable of numbers; where indices are known to be small, theirs is."""
+        return t.ctype
 
     # ---- values
 
@@ -202,7 +206,7 @@ class FunctionPrinter:
 
     def declared_type(self, expr: Expr) -> str:
         """The C type of a variable for `expr`."""
-        return expr.type.ctype if expr.lanes is None else self.lanes_name(expr.lanes)
+        return self.variable_type(expr.type) if expr.lanes is None else self.lanes_name(expr.lanes)
 
     def new_name(self, value: SSAValue, fallback: str) -> str:
         """A fresh variable name after the value's own."""

@@ -38,6 +38,7 @@ from uopc.lowering.c_vector import VECTOR_HANDLERS
 from uopc.lowering.cuda_ops import ALIGNMENT, GPU_HANDLERS, CudaPrinter
 from uopc.lowering.cuda_outline import Kernel, Outlined, outline
 from uopc.lowering.cuda_prelude import TYPES, CudaPrelude
+from uopc.passes.gpu_launch import INDEX_BITS
 
 STATIC_SHARED_LIMIT = 48 << 10
 """Bytes of `__shared__` arrays in one kernel; more is taken as dynamic shared memory."""
@@ -183,6 +184,7 @@ class _Emitter:
         block = op.body.block
         p = CudaPrinter(HANDLERS, self.prelude, self.symbols, block, "cuda")
         p.shared_places = places
+        p.narrow = INDEX_BITS in op.attributes
         p.result_type = signature.result
         for argument, parameter in zip(block.args, signature.parameters, strict=True):
             name = p.names.take(parameter.name)

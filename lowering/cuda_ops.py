@@ -6,15 +6,16 @@ import math
 import struct
 from typing import Any
 
-from xdsl.dialects import arith, func, gpu, memref
+from xdsl.dialects import arith, gpu, memref
 from xdsl.ir import Operation
 
 from uopc.dialects.gpu_extensions import ShuffleModeEnum, ShuffleOp, is_workgroup
+from uopc.lowering.c import HANDLERS as C_HANDLERS
 from uopc.lowering.c_address import strides_of
 from uopc.lowering.c_buffers import alloca as local_array
 from uopc.lowering.c_calls import constant
 from uopc.lowering.c_float import float_literal
-from uopc.lowering.c_style import FunctionPrinter, Handler
+from uopc.lowering.c_style import FunctionPrinter, Handler, combine
 from uopc.lowering.c_types import INDEX, PRIMARY, UNARY, Buffer, Expr, Scalar
 
 MOST_THREADS = 1024
@@ -37,7 +38,8 @@ def _number(text: str, name: str, high: int) -> Handler:
         axis = "" if dimension is None else str(dimension.data)
         made = Expr(p.new_name(result, f"{name}{axis}"), PRIMARY, INDEX, 0, high)
         made.sizelike = True
-        p.declaration(made.text, f"int64_t {made.text} = {text.format(axis=axis)};")
+        ctype = p.variable_type(INDEX)
+        p.declaration(made.text, f"{ctype} {made.text} = {text.format(axis=axis)};")
         p.values[result] = made
 
     return handle
@@ -90,13 +92,6 @@ def all_reduce(p: FunctionPrinter, op: gpu.AllReduceOp) -> None:
     )
 
 
-def return_from_kernel(p: FunctionPrinter, op: func.ReturnOp) -> None:
-    """The end of a kernel; device functions return as C's do."""
-    from uopc.lowering.c_calls import return_values
-
-    return_values(p, op)
-
-
 # ---- storage
 
 
@@ -126,6 +121,22 @@ class CudaPrinter(FunctionPrinter):
 
     shared_places: dict[Operation, int]
     """Where each shared array lies in dynamic shared memory, if they do not fit as static ones."""
+    narrow = False
+    """Whether 32 bits hold every index."""
+
+    def variable_type(self, t: Scalar) -> str:
+        return "int32_t" if self.narrow and t is INDEX else t.ctype
+
+
+def index_cast(p: FunctionPrinter, op: arith.IndexCastOp) -> None:
+    """arith.index_cast: an index of 32 bits is widened before anything is computed from it."""
+    source, target = p.scalar(op.input.type, op), p.scalar(op.result.type, op)
+    if p.variable_type(source) == source.ctype or target.bits < 64:
+        C_HANDLERS[arith.IndexCastOp](p, op)
+        return
+    e = p.expr(op.input)
+    text = f"({target.ctype}){e.at(UNARY)}"
+    p.define(op.result, combine(text, UNARY, target, (e,), e.low, e.high))
 
 
 # ---- constants
@@ -172,7 +183,6 @@ GPU_HANDLERS: dict[Any, Any] = {
     ShuffleOp: shuffle,
     memref.AllocaOp: alloca,
     arith.ConstantOp: float_constant,
+    arith.IndexCastOp: index_cast,
 }
 """How these ops are printed, by their class."""
-
-__all__ = ["ALIGNMENT", "GPU_HANDLERS", "UNARY", "CudaPrinter"]

@@ -28,6 +28,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from uopc.dialects.errors import UopcError
 from uopc.dialects.locations import nearest_location
+from uopc.passes.gpu_launch import INDEX_BITS
 
 
 @dataclass
@@ -195,8 +196,9 @@ def _function(symbol: str, type_: FunctionType, body: Region, like: Operation) -
     if isinstance(attributes, ArrayAttr):
         typed: ArrayAttr[Attribute] = attributes
         made.properties["arg_attrs"] = typed
-    doc = like.attributes.get("uopc.doc")
-    if doc is not None:
-        made.attributes["uopc.doc"] = doc
+    for name in ("uopc.doc", INDEX_BITS):
+        fact = like.attributes.get(name)
+        if fact is not None:
+            made.attributes[name] = fact
     made.location = like.location
     return made

@@ -87,6 +87,13 @@ OWN_FORMS: dict[str, str] = {
     ),
     "f16_to_f32": _function("float", "f16_to_f32", "uint16_t h", _F16_TO_F32),
     "f32_to_f16": _function("uint16_t", "f32_to_f16", "float x", _F32_TO_F16),
+    # The emulator compiles the text by a host compiler: see c_guards.py.
+    "load_alone": """\
+#if defined(UOPC_EMULATOR) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 14
+#define load_alone() __asm__ volatile("")
+#else
+#define load_alone() ((void)0)
+#endif""",
     "INF_F32": "#define INF_F32 __int_as_float(0x7f800000)",
     "INF_F64": "#define INF_F64 __longlong_as_double(0x7ff0000000000000ll)",
 }

@@ -24,6 +24,9 @@ from uopc.passes.index_arith import IndexArith
 GRIDS = "uopc.grids"
 """Maps from a kernel's sizes to extents of the grid, which is the largest of them."""
 
+INDEX_BITS = "uopc.index_bits"
+"""32 on a kernel of which no index, nor a part of its computation, needs more."""
+
 
 def gpu_kernels(module: ModuleOp) -> dict[str, tuple[str, gpu.FuncOp]]:
     """The kernels in a module's gpu.modules by symbol, with the name of the gpu.module."""

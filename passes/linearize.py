@@ -123,7 +123,7 @@ class Linearizer:
         self.dag = LoopDag(op)
         types = [kernel.linear_type(a.type) for a in op.block.args]
         self.entry = Block(arg_types=types)
-        self.scopes = Values(self.dag, self.entry)
+        self.scopes = self.new_scopes()
         self.done: set[Statement] = set()
         self.accumulators: dict[Statement, list[SSAValue]] = {}
         """Of each reduction that runs: its results, copy by copy."""
@@ -135,6 +135,10 @@ class Linearizer:
             zip(op.buffers, self.entry.args[count:], strict=True)
         ):
             self.scopes.buffers[old] = (new, op.sizes_of_buffer(position))
+
+    def new_scopes(self) -> Values:
+        """Where the kernel's values are made."""
+        return Values(self.dag, self.entry)
 
     def function(self) -> func.FuncOp:
         self.emit(Placement(self.dag).statements, 0)

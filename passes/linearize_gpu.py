@@ -41,6 +41,7 @@ from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
     IntegerAttr,
+    IntegerType,
     MemRefType,
     ModuleOp,
     StringAttr,
@@ -50,15 +51,15 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from uopc.dialects import kernel, loop
 from uopc.dialects.affine import to_affine_map
 from uopc.dialects.errors import UopcError
 from uopc.dialects.gpu_extensions import WORKGROUP, ShuffleModeEnum, ShuffleOp, install
-from uopc.dialects.index_expr import Expr, as_expr
+from uopc.dialects.index_expr import Expr, as_expr, atom_expr
 from uopc.passes.combine import combine
-from uopc.passes.gpu_launch import GRIDS
+from uopc.passes.gpu_launch import GRIDS, INDEX_BITS
 from uopc.passes.gpu_threads import (
     DIMENSIONS,
     WARP,
@@ -71,9 +72,11 @@ from uopc.passes.gpu_threads import (
     thread_layout,
 )
 from uopc.passes.linearize import Linearizer, check_over_ranges
+from uopc.passes.loop_dag import LoopDag
 from uopc.passes.loop_placement import Placement, Statement
 from uopc.passes.loop_scopes import Scope
-from uopc.passes.scalar_builder import CMPI
+from uopc.passes.loop_values import Values
+from uopc.passes.scalar_builder import CMPI, INDEX
 from uopc.passes.symbol_names import SymbolNames
 
 
@@ -119,10 +122,36 @@ def _copy_callees(module: ModuleOp, container: gpu.ModuleOp, made: gpu.FuncOp) -
                 container.body.block.insert_op_before(outside[name].clone(), made)
 
 
+def _is_wide_index(op: Operation) -> bool:
+    """Whether an op makes an index of a number that may not fit 32 bits."""
+    return (
+        isinstance(op, arith.IndexCastOp)
+        and op.result.type == INDEX
+        and isinstance(op.input.type, IntegerType)
+        and op.input.type.width.data > 32
+    )
+
+
+class _MeasuredValues(Values):
+    """Values that know how large any index, or part of its computation, may get."""
+
+    def __init__(self, dag: LoopDag, entry: Block, owner: GpuLinearizer) -> None:
+        super().__init__(dag, entry)
+        self.owner = owner
+
+    def _sum(self, expr: Expr, scope: Scope) -> SSAValue:
+        size = abs(expr.const) + sum(
+            abs(factor) * max(map(abs, atom_expr(atom).bounds)) for atom, factor in expr.terms
+        )
+        self.owner.most = max(self.owner.most, size)
+        return super()._sum(expr, scope)
+
+
 class GpuLinearizer(Linearizer):
     """Builds the gpu.func of one kernel."""
 
     def __init__(self, op: kernel.KernelOp) -> None:
+        self.most = 0
         super().__init__(op)
         self.statements = Placement(self.dag).statements
         self.layout: ThreadLayout = thread_layout(self.dag, self.statements)
@@ -136,6 +165,9 @@ class GpuLinearizer(Linearizer):
         for statement in self.statements:
             self.check(statement)
         self.flatten()
+
+    def new_scopes(self) -> Values:
+        return _MeasuredValues(self.dag, self.entry, self)
 
     def flatten(self) -> None:
         """Index buffers by one number."""
@@ -177,6 +209,8 @@ class GpuLinearizer(Linearizer):
                 for grid in self.layout.grids
             ]
         )
+        if self.most < 1 << 31 and not any(map(_is_wide_index, made.walk())):
+            made.attributes[INDEX_BITS] = IntegerAttr(32, i64)
         if self.kernel.doc is not None:
             made.attributes["uopc.doc"] = StringAttr(self.kernel.doc.data)
         made.location = self.kernel.location
