@@ -46,14 +46,15 @@ def _power_of_two(b: ScalarBuilder, k: SSAValue) -> SSAValue:
     return b.op(arith.BitcastOp, bits, result=f64, properties={})
 
 
-def _step(divisor: SSAValue) -> Region:
+def _step(base: SSAValue, exponent: SSAValue) -> Region:
+    """The loop's body; `base` is the divisor times a power of two that makes it normal."""
     block = Block(arg_types=[f64])
     b = ScalarBuilder(block)
     (rest,) = block.args
-    k = b.op(arith.SubiOp, _exponent(b, rest), _exponent(b, divisor))
-    half = b.op(arith.ShRUIOp, k, b.constant(1, _I64))  # two factors: k may exceed 1023
+    k = b.op(arith.SubiOp, _exponent(b, rest), exponent)
+    half = b.op(arith.ShRSIOp, k, b.constant(1, _I64))  # two factors: k goes from -100 to 1997
     other = b.op(arith.SubiOp, k, half)
-    scaled = b.op(arith.MulfOp, divisor, _power_of_two(b, half))
+    scaled = b.op(arith.MulfOp, base, _power_of_two(b, half))
     scaled = b.op(arith.MulfOp, scaled, _power_of_two(b, other))
     halved = b.op(arith.MulfOp, scaled, b.constant(0.5, _F64))
     taken = b.select(b.cmpf("ole", scaled, rest), scaled, halved)
@@ -75,7 +76,10 @@ def _function() -> func.FuncOp:
     condition = ScalarBuilder(before).cmpf("oge", before.args[0], divisor)
     running = ScalarBuilder(before).op(arith.AndIOp, condition, finite)
     before.add_op(scf.ConditionOp(running, before.args[0]))
-    loop = scf.WhileOp([start], [f64], Region(before), _step(divisor))
+    small = b.cmpf("olt", divisor, b.constant(2.0**-1000, _F64))
+    base = b.select(small, b.op(arith.MulfOp, divisor, b.constant(2.0**100, _F64)), divisor)
+    body = _step(base, _exponent(b, base))
+    loop = scf.WhileOp([start], [f64], Region(before), body)
     block.add_op(loop)
     signed = b.op(math.CopySignOp, loop.results[0], x)
     nan = b.constant(float("nan"), _F64)
