@@ -18,13 +18,12 @@ from typing import Any
 
 from xdsl.dialects import arith, func, gpu, memref
 from xdsl.dialects.builtin import (
-    ArrayAttr,
     DenseArrayBase,
     FunctionType,
     ModuleOp,
     StringAttr,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from uopc.dialects.errors import UopcError
 from uopc.dialects.locations import nearest_location
@@ -193,9 +192,8 @@ def _captured(op: gpu.LaunchOp) -> list[SSAValue]:
 def _function(symbol: str, type_: FunctionType, body: Region, like: Operation) -> func.FuncOp:
     made = func.FuncOp(symbol, type_, body, visibility="private")
     attributes = like.attributes.get("arg_attrs") or like.properties.get("arg_attrs")
-    if isinstance(attributes, ArrayAttr):
-        typed: ArrayAttr[Attribute] = attributes
-        made.properties["arg_attrs"] = typed
+    if attributes is not None:
+        made.properties["arg_attrs"] = attributes
     for name in ("uopc.doc", INDEX_BITS):
         fact = like.attributes.get(name)
         if fact is not None:

@@ -6,6 +6,7 @@ gpu.launch_func @kernels::@e_n blocks in (%g, 1, 1) threads in (256, 1, 1) args(
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects import arith, gpu
 from xdsl.dialects.builtin import (
@@ -45,8 +46,7 @@ def grid_candidates(kernel: gpu.FuncOp, sizes: Sequence[Expr]) -> list[tuple[Exp
     if not isinstance(maps, ArrayAttr):
         return [(as_expr(1), as_expr(1), as_expr(1))]
     found: list[tuple[Expr, Expr, Expr]] = []
-    for entry in maps:
-        assert isinstance(entry, AffineMapAttr)
+    for entry in cast("ArrayAttr[AffineMapAttr]", maps):
         x, y, z = from_affine_map(entry.data, list(sizes))
         found.append((x, y, z))
     return found

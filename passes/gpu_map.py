@@ -145,7 +145,7 @@ def _elements(dag: LoopDag, store: loop.StoreOp) -> list[Command]:
     if can_merge(dag, ranges):
         name, commands = merged(ranges)
     else:
-        name, commands = name_of(ranges[-1]), []
+        name, commands = name_of(ranges[-1]), list[Command]()
         outer = [r for r in ranges[-3:-1] if length(dag, r) <= MOST_BLOCKS]
         commands += [Mark(name_of(r), "block") for r in outer]
         ranges = ranges[-1:]

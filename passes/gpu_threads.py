@@ -12,7 +12,7 @@ threads of the block: its own lanes number them anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from uopc.dialects import kernel, loop
@@ -44,6 +44,11 @@ class ThreadLayout:
     ends: list[list[Expr | int]] = field(default_factory=list[list[Expr | int]])
     """The different extents asked for in each dimension of the grid."""
 
+    def width(self, statement: Statement) -> int:
+        """How many threads combine their values of a reduction."""
+        outer = lanes_of(statement)[: -len(reduced_lanes(statement))]
+        return self.strides[outer[-1]] if outer else self.threads
+
 
 def is_block(op: loop.RangeOp) -> bool:
     return op.kind.data == "block"
@@ -72,9 +77,25 @@ def reduced_lanes(statement: Statement) -> list[loop.RangeOp]:
     return [r for r in statement.path if is_lane(r) and r in own]
 
 
+def is_collective(statement: Statement) -> bool:
+    """Whether all threads have to come to where a statement begins or ends."""
+    return is_shared(statement.op) or bool(reduced_lanes(statement))
+
+
+def bad_lanes(op: kernel.KernelOp, message: str, hint: str) -> UopcError:
+    """A kernel whose blocks and lanes cannot run as they are."""
+    return UopcError(
+        "bad-lanes", f"kernel @{op.sym_name.data}: {message}", hint=hint, location=location_of(op)
+    )
+
+
 def thread_layout(dag: LoopDag, statements: Sequence[Statement]) -> ThreadLayout:
     """The layout of a kernel. Raises UopcError [bad-lanes] where its ranges do not fit."""
-    return _Layout(dag, statements).layout()
+    layout = _Layout(dag, statements).layout()
+    for statement in statements:
+        _check_update(dag.kernel, layout, statement)
+        _check_reduction(dag.kernel, layout, statement)
+    return layout
 
 
 class _Layout:
@@ -84,13 +105,7 @@ class _Layout:
         self.statements = statements
 
     def fail(self, message: str, hint: str) -> UopcError:
-        name = self.kernel.sym_name.data
-        return UopcError(
-            "bad-lanes",
-            f"kernel @{name}: {message}",
-            hint=hint,
-            location=location_of(self.kernel),
-        )
+        return bad_lanes(self.kernel, message, hint)
 
     def layout(self) -> ThreadLayout:
         threads, strides, parents = 1, dict[loop.RangeOp, int](), dict[loop.RangeOp, object]()
@@ -127,7 +142,7 @@ class _Layout:
             )
         if threads > 1:
             threads = -(-threads // WARP) * WARP
-        if any(reduced_lanes(s) for s in self.statements):
+        if any(reduced_lanes(s) == lanes_of(s) != [] for s in self.statements):
             threads = 1 << (threads - 1).bit_length()
         return threads
 
@@ -189,10 +204,42 @@ class _Layout:
         return leaf.end if constant is None else constant
 
 
-def kernels_of(ops: Iterable[object]) -> list[kernel.KernelOp]:
-    """The kernels among some ops that are for CUDA."""
-    return [
-        op
-        for op in ops
-        if isinstance(op, kernel.KernelOp) and op.target is not None and op.target.data == "cuda"
-    ]
+def _check_update(op: kernel.KernelOp, layout: ThreadLayout, statement: Statement) -> None:
+    if not isinstance(statement.op, loop.UpdateOp):
+        return
+    if any(is_lane(r) or is_block(r) for r in statement.own):
+        raise bad_lanes(
+            op,
+            "an update runs in the order of its ranges",
+            "leave its ranges loops: one thread runs them",
+        )
+    if layout.grids != [(1, 1, 1)]:
+        raise bad_lanes(
+            op,
+            "an update follows what other blocks store",
+            "leave out the block ranges: blocks do not wait for one another",
+        )
+
+
+def _check_reduction(op: kernel.KernelOp, layout: ThreadLayout, statement: Statement) -> None:
+    lanes, reduced = lanes_of(statement), reduced_lanes(statement)
+    if not reduced:
+        return
+    assert isinstance(statement.op, loop.ReduceOp)
+    if statement.op.kind is None:
+        raise bad_lanes(
+            op,
+            "a reduction with a region is over lanes, and its steps have one order",
+            "leave its ranges loops",
+        )
+    if lanes[-len(reduced) :] != reduced:
+        raise bad_lanes(
+            op, "a reduction is over lanes that lie around others", "order those lanes innermost"
+        )
+    width = layout.width(statement)
+    if len(lanes) > len(reduced) and (width > WARP or width & (width - 1)):
+        raise bad_lanes(
+            op,
+            f"a reduction is over {width} lanes inside of other lanes",
+            f"expected a power of two up to {WARP}, or no lanes around it",
+        )

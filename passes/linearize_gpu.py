@@ -35,18 +35,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, func, gpu, memref, scf
+from xdsl.dialects import arith, gpu, memref, scf
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
     ArrayAttr,
     IntegerAttr,
-    IntegerType,
     MemRefType,
     ModuleOp,
     StringAttr,
     SymbolRefAttr,
-    UnitAttr,
     i1,
     i32,
     i64,
@@ -55,16 +53,19 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from uopc.dialects import kernel, loop
 from uopc.dialects.affine import to_affine_map
-from uopc.dialects.errors import UopcError
+from uopc.dialects.element_types import element_type
 from uopc.dialects.gpu_extensions import WORKGROUP, ShuffleModeEnum, ShuffleOp, install
 from uopc.dialects.index_expr import Expr, as_expr, atom_expr
 from uopc.passes.combine import combine
 from uopc.passes.gpu_launch import GRIDS, INDEX_BITS
+from uopc.passes.gpu_module import add_to_gpu_module
 from uopc.passes.gpu_threads import (
     DIMENSIONS,
     WARP,
     ThreadLayout,
+    bad_lanes,
     is_block,
+    is_collective,
     is_lane,
     is_shared,
     lanes_of,
@@ -77,59 +78,26 @@ from uopc.passes.loop_placement import Placement, Statement
 from uopc.passes.loop_scopes import Scope
 from uopc.passes.loop_values import Values
 from uopc.passes.scalar_builder import CMPI, INDEX
-from uopc.passes.symbol_names import SymbolNames
 
 
 def linearize_for_gpu(module: ModuleOp, op: kernel.KernelOp) -> SymbolRefAttr:
     """Put the gpu.func of a kernel into the module's gpu.module, which is made if need be.
 
     Returns the symbol by which it is launched.
+
     Raises UopcError [bad-lanes] where its blocks and lanes cannot run so.
     """
     install()
     check_over_ranges(op)
-    made = GpuLinearizer(op).gpu_function()
-    container = _container(module)
-    container.body.block.add_op(made)
-    _copy_callees(module, container, made)
-    return SymbolRefAttr(container.sym_name.data, [made.sym_name.data])
-
-
-def _container(module: ModuleOp) -> gpu.ModuleOp:
-    for op in module.body.block.ops:
-        if isinstance(op, gpu.ModuleOp):
-            return op
-    name = StringAttr(SymbolNames(module).unique("kernels"))
-    made = gpu.ModuleOp.create(properties={"sym_name": name}, regions=[Region(Block())])
-    first = module.body.block.first_op
-    if first is None:
-        module.body.block.add_op(made)
-    else:
-        module.body.block.insert_op_before(made, first)
-    module.attributes["gpu.container_module"] = UnitAttr()
-    return made
-
-
-def _copy_callees(module: ModuleOp, container: gpu.ModuleOp, made: gpu.FuncOp) -> None:
-    """Functions that a kernel calls stand beside it: a gpu.module sees no others."""
-    there = {op.sym_name.data for op in container.body.block.ops if isinstance(op, func.FuncOp)}
-    outside = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)}
-    for op in made.walk():
-        if isinstance(op, func.CallOp):
-            name = op.callee.string_value()
-            if name not in there and name in outside:
-                there.add(name)
-                container.body.block.insert_op_before(outside[name].clone(), made)
+    return add_to_gpu_module(module, GpuLinearizer(op).gpu_function())
 
 
 def _is_wide_index(op: Operation) -> bool:
     """Whether an op makes an index of a number that may not fit 32 bits."""
-    return (
-        isinstance(op, arith.IndexCastOp)
-        and op.result.type == INDEX
-        and isinstance(op.input.type, IntegerType)
-        and op.input.type.width.data > 32
-    )
+    if not isinstance(op, arith.IndexCastOp) or op.result.type != INDEX:
+        return False
+    row = element_type(op.input.type)
+    return row is None or row.bits > 32
 
 
 class _MeasuredValues(Values):
@@ -162,8 +130,6 @@ class GpuLinearizer(Linearizer):
         self.filled = False
         """Shared memory was written since the last barrier."""
         self.serial_loops = 0
-        for statement in self.statements:
-            self.check(statement)
         self.flatten()
 
     def new_scopes(self) -> Values:
@@ -172,8 +138,7 @@ class GpuLinearizer(Linearizer):
     def flatten(self) -> None:
         """Index buffers by one number."""
         for old, (new, sizes) in list(self.scopes.buffers.items()):
-            type_ = new.type
-            assert isinstance(type_, MemRefType)
+            type_ = kernel.buffer_of(new)
             shape = type_.get_shape()
             if len(shape) < 2:
                 continue
@@ -215,60 +180,6 @@ class GpuLinearizer(Linearizer):
             made.attributes["uopc.doc"] = StringAttr(self.kernel.doc.data)
         made.location = self.kernel.location
         return made
-
-    # What cannot run.
-
-    def fail(self, message: str, hint: str) -> UopcError:
-        from uopc.dialects.locations import location_of
-
-        name = self.kernel.sym_name.data
-        return UopcError(
-            "bad-lanes", f"kernel @{name}: {message}", hint=hint, location=location_of(self.kernel)
-        )
-
-    def check(self, statement: Statement) -> None:
-        """Refuse what threads cannot do together."""
-        op = statement.op
-        if isinstance(op, loop.UpdateOp):
-            if any(is_lane(r) or is_block(r) for r in statement.own):
-                raise self.fail(
-                    "an update runs in the order of its ranges",
-                    "leave its ranges loops: one thread runs them",
-                )
-            if len(self.layout.grids) > 1 or self.layout.grids[0] != (1, 1, 1):
-                raise self.fail(
-                    "an update follows what other blocks store",
-                    "leave out the block ranges: blocks do not wait for one another",
-                )
-        lanes, reduced = lanes_of(statement), reduced_lanes(statement)
-        if not reduced:
-            return
-        assert isinstance(op, loop.ReduceOp)
-        if op.kind is None:
-            raise self.fail(
-                "a reduction with a region is over lanes, and its steps have one order",
-                "leave its ranges loops",
-            )
-        if lanes[-len(reduced) :] != reduced:
-            raise self.fail(
-                "a reduction is over lanes that lie around others",
-                "order the reduced lanes innermost",
-            )
-        width = self.width(statement)
-        if len(lanes) > len(reduced) and (width > WARP or width & (width - 1)):
-            raise self.fail(
-                f"a reduction is over {width} lanes inside of other lanes",
-                f"expected a power of two up to {WARP}, or no lanes around it",
-            )
-
-    def width(self, statement: Statement) -> int:
-        """How many threads combine their values of a reduction."""
-        outer = lanes_of(statement)[: -len(reduced_lanes(statement))]
-        return self.layout.strides[outer[-1]] if outer else self.layout.threads
-
-    def is_collective(self, statement: Statement) -> bool:
-        """Whether all threads have to come to where a statement begins or ends."""
-        return is_shared(statement.op) or bool(reduced_lanes(statement))
 
     # Numbers of blocks and threads.
 
@@ -376,8 +287,10 @@ class GpuLinearizer(Linearizer):
             assert length is not None
             if -(-extent // stride) > length:
                 condition = self.compare("slt", induction, as_expr(length))
-                if any(self.is_collective(s) and len(s.home) > depth for s in group):
-                    raise self.fail(
+                inside = [s for s in group if is_collective(s) and len(s.home) > depth]
+                if inside and not self.keeps_warps_whole(range_op, inside):
+                    raise bad_lanes(
+                        self.kernel,
                         f"the lane '{range_op.result.name_hint}' leaves threads idle that have to "
                         "take part in what is inside of it",
                         f"expected {extent // stride} steps",
@@ -409,19 +322,22 @@ class GpuLinearizer(Linearizer):
     def guards_here(self, group: Sequence[Statement], depth: int) -> list[Expr]:
         """Not those that would part threads which have to meet inside: accesses ask for them."""
         guards = super().guards_here(group, depth)
-        inside = [s for s in group if self.is_collective(s) and len(s.home) >= depth]
+        inside = [s for s in group if is_collective(s) and len(s.home) >= depth]
         if not inside:
             return guards
-        whole_warps = all(not is_shared(s.op) and self.width(s) <= WARP for s in inside)
         return [
             c
             for c in guards
             if all(
-                whole_warps and self.layout.strides[r] % WARP == 0
-                for r in self.dag.free_in([c])
-                if is_lane(r)
+                self.keeps_warps_whole(r, inside) for r in self.dag.free_in([c]) if is_lane(r)
             )
         ]
+
+    def keeps_warps_whole(self, lane: loop.RangeOp, inside: Sequence[Statement]) -> bool:
+        """Whether a branch by a lane's index parts no threads that some statements need."""
+        return self.layout.strides[lane] % WARP == 0 and all(
+            not is_shared(s.op) and self.layout.width(s) <= WARP for s in inside
+        )
 
     # Statements.
 
@@ -483,7 +399,7 @@ class GpuLinearizer(Linearizer):
             assert isinstance(op, loop.ReduceOp) and op.kind is not None
             kind = "add" if op.kind.data == "fma" else op.kind.data
             self.accumulators[statement] = [
-                self.across(kind, value, self.width(statement))
+                self.across(kind, value, self.layout.width(statement))
                 for value in self.accumulators[statement]
             ]
         super().finish(statement)
