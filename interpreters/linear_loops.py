@@ -7,7 +7,7 @@ for many iterations at once, and what does is done in order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,8 +35,13 @@ _STORES = (memref.StoreOp, vector.StoreOp, vector.MaskedStoreOp, memref.AtomicRM
 _REPEATING = (scf.ForOp, scf.WhileOp, scf.ParallelOp)
 
 
+Place = int | str
+"""The slot of a memref that is there before a loop, `PRIVATE` or `UNKNOWN`."""
+PRIVATE, UNKNOWN = "private", "unknown"
+
+
 class LoopMemory:
-    """What a loop's body does to memory that is there before the loop."""
+    """What a loop's body, and what it calls, does to memory that is there before the loop."""
 
     def __init__(self, c: Compiler, block: Block) -> None:
         self.together = True
@@ -46,54 +51,81 @@ class LoopMemory:
         self.stores: list[tuple[int, bool]] = []
         """Slots of memrefs outside, and whether the store runs several times an iteration."""
         self.unit = 8
-        self._inside = set(block.walk())
-        for op in block.walk():
-            self._visit(c, op)
+        self._functions = c.machine.functions
+        self._calls: list[str] = []
+        inside = set(block.walk())
 
-    def _visit(self, c: Compiler, op: Operation) -> None:
+        def place(value: SSAValue) -> Place:
+            root = root_of(value)
+            owner = root.owner
+            if isinstance(owner, memref.AllocOp | memref.AllocaOp) and owner in inside:
+                return PRIVATE
+            op = owner.parent_op() if isinstance(owner, Block) else owner
+            if op in inside and not isinstance(op, memref.GetGlobalOp):
+                return UNKNOWN
+            return c.slot(root)
+
+        self._scan(block, place, repeated=False)
+
+    def _scan(self, block: Block, place: Callable[[SSAValue], Place], *, repeated: bool) -> None:
+        for op in block.ops:
+            self._visit(op, place, repeated=repeated)
+            again = repeated or isinstance(op, _REPEATING)
+            for region in op.regions:
+                for inner in region.blocks:
+                    self._scan(inner, place, repeated=again)
+
+    def _visit(self, op: Operation, place: Callable[[SSAValue], Place], *, repeated: bool) -> None:
         if isinstance(op, _LOADS):
-            self._root(c, _memref_of(op), None)
+            self._touch(_memref_of(op), place, None)
         if isinstance(op, _STORES):
             self.writes = True
-            self._root(c, _memref_of(op), op)
+            self._touch(_memref_of(op), place, repeated)
         if isinstance(op, memref.CopyOp):
             self.writes, self.together = True, False
-        if isinstance(op, func.CallOp) and any(
-            isinstance(v.type, MemRefType) for v in (*op.operands, *op.results)
-        ):
-            self.writes, self.together = True, False
-        if isinstance(op, scf.IfOp | scf.ForOp | scf.WhileOp) and any(
-            isinstance(v.type, MemRefType) for v in op.results
+        if any(isinstance(v.type, MemRefType) for v in op.results) and isinstance(
+            op, scf.IfOp | scf.ForOp | scf.WhileOp | func.CallOp
         ):
             self.together = False
+        if isinstance(op, func.CallOp) and any(isinstance(v.type, MemRefType) for v in op.operands):
+            self._call(op, place, repeated=repeated)
 
-    def _root(self, c: Compiler, value: SSAValue, store: Operation | None) -> None:
+    def _touch(
+        self, value: SSAValue, place: Callable[[SSAValue], Place], stored: bool | None
+    ) -> None:
+        """Note a load (None) or a store of a memref's element."""
         self.unit = min(self.unit, row_of_memref(value.type).bytes)
-        while isinstance(value.owner, Operation) and type(value.owner) in VIEWS:
-            value = value.owner.operands[0]
-        owner = value.owner
-        if isinstance(owner, memref.AllocOp | memref.AllocaOp) and owner in self._inside:
-            return
-        if isinstance(owner, Block) and owner.parent_op() in self._inside:
+        found = place(value)
+        in_global = isinstance(root_of(value).owner, memref.GetGlobalOp)
+        if found == UNKNOWN or (in_global and stored is not None):
             self.together = False
-            return
-        made_inside = isinstance(owner, Operation) and owner in self._inside
-        if made_inside and not isinstance(owner, memref.GetGlobalOp):
-            self.together = False
-            return
-        slot = c.slot(value)
-        if store is None:
-            self.loads.append(slot)
-        else:
-            self.stores.append((slot, self._repeated(store)))
+        elif isinstance(found, int):
+            if stored is None:
+                self.loads.append(found)
+            else:
+                self.stores.append((found, stored))
 
-    def _repeated(self, op: Operation) -> bool:
-        parent = op.parent_op()
-        while parent is not None and parent in self._inside:
-            if isinstance(parent, _REPEATING):
-                return True
-            parent = parent.parent_op()
-        return False
+    def _call(self, op: func.CallOp, outer: Callable[[SSAValue], Place], *, repeated: bool) -> None:
+        """What a called function does to the memrefs that it is given."""
+        name = op.callee.string_value()
+        callee = self._functions.get(name)
+        if name in self._calls or not isinstance(callee, func.FuncOp) or not callee.body.blocks:
+            self.writes, self.together = True, False
+            return
+        entry = callee.body.blocks[0]
+        given: dict[SSAValue, SSAValue] = dict(zip(entry.args, op.operands, strict=True))
+
+        def place(value: SSAValue) -> Place:
+            root = root_of(value)
+            if root in given:
+                return outer(given[root])
+            if isinstance(root.owner, memref.AllocOp | memref.AllocaOp):
+                return PRIVATE
+            return PRIVATE if isinstance(root.owner, memref.GetGlobalOp) else UNKNOWN
+
+        self._calls.append(name)
+        self._scan(entry, place, repeated=repeated)
+        self._calls.pop()
 
     def speculation(self, frame: Frame, context: Context) -> Speculation:
         """A trial of the loop, with notes on the buffers where order may matter."""
@@ -108,6 +140,13 @@ class LoopMemory:
             uses.setdefault(m.buffer, [0, 0])[1] += 2 if repeated else 1
         tracked = [b for b, (read, write) in uses.items() if write > 1 or (write and read)]
         return Speculation(tracked, written, self.unit)
+
+
+def root_of(value: SSAValue) -> SSAValue:
+    """The memref that a view, a part or a cast is made of."""
+    while isinstance(value.owner, Operation) and type(value.owner) in VIEWS:
+        value = value.owner.operands[0]
+    return value
 
 
 def _memref_of(op: Any) -> SSAValue:
