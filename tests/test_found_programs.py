@@ -16,6 +16,7 @@ from xdsl.dialects.func import FuncOp
 from uopc.dialects.locations import parse_file
 from uopc.dialects.sizes import sizes_of
 from uopc.dialects.tensor_elementwise import element_of, tensor_of
+from uopc.frontend.compile import CompileRequest
 
 FILE = Path(__file__).with_name("found_programs.mlir")
 
@@ -30,9 +31,11 @@ def random_inputs(function: FuncOp, sizes: dict[str, int]) -> list[np.ndarray]:
     return arrays
 
 
-@pytest.mark.parametrize("fuse_reduce", ["none", "all"])
+@pytest.mark.parametrize(
+    ("pipeline", "fuse_reduce"), [("uopc-cpu", "none"), ("uopc-cpu-native", "all")]
+)
 @pytest.mark.parametrize("n", [0, 2, 4])
-def test_found(cache_folder, fuse_reduce, n):
+def test_found(cache_folder, pipeline, fuse_reduce, n):
     programs: list[RandomProgram] = []
     for function in list(parse_file(str(FILE)).body.block.ops):
         assert isinstance(function, FuncOp)
@@ -41,4 +44,5 @@ def test_found(cache_folder, fuse_reduce, n):
         function.detach()
         programs.append(RandomProgram(function, random_inputs(function, {"n": n}), {"n": n}))
     assert programs
-    assert compare(programs, fuse_reduce, ways()) == []
+    request = CompileRequest(pipeline=pipeline, fuse_reduce=fuse_reduce)
+    assert compare(programs, request, ways()) == []

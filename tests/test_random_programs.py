@@ -21,9 +21,10 @@ from reduce_program import smaller
 
 from uopc.dialects.errors import UopcError
 from uopc.dialects.tensor import UTensor
+from uopc.frontend.compile import CompileRequest
 
 LONG = settings.get_current_profile_name() == "long"
-BATCHES, BATCH = (50 if LONG else 3), 40
+BATCHES, BATCH = (50 if LONG else 2), 40
 
 seeds = st.lists(st.integers(0, (1 << 40) - 1), min_size=BATCH, max_size=BATCH, unique=True)
 batches = settings(
@@ -40,29 +41,40 @@ def program(seed: int) -> RandomProgram:
     return build_program(random.Random(seed).randint, f"p{seed}")
 
 
-def problems(programs: list[RandomProgram], fuse_reduce: str, chosen: tuple[Way, ...]) -> list[str]:
+def problems(
+    programs: list[RandomProgram], request: CompileRequest, chosen: tuple[Way, ...]
+) -> list[str]:
     """What is wrong with some programs; one by one where the compiler stumbles over the file."""
     try:
-        return compare(programs, fuse_reduce, chosen)
+        return compare(programs, request, chosen)
     except UopcError as error:
         if len(programs) == 1:
             return [f"{error}\n{programs[0].function}"]
     half = len(programs) // 2
     parts = (programs[:half], programs[half:])
-    return [line for part in parts for line in problems(part, fuse_reduce, chosen)]
+    return [line for part in parts for line in problems(part, request, chosen)]
 
 
-@pytest.mark.parametrize("fuse_reduce", ["none", "all", "auto"])
+@pytest.mark.parametrize(
+    ("pipeline", "fuse_reduce"),
+    [
+        ("uopc-cpu", "none"),
+        ("uopc-cpu-native", "none"),
+        ("uopc-cpu-native", "all"),
+        ("uopc-cpu-native", "auto"),
+    ],
+)
 @batches
 @given(seeds=seeds)
-def test_compiled_programs_agree_with_the_reference(fuse_reduce, cache_folder, seeds):
+def test_compiled_programs_agree_with_the_reference(pipeline, fuse_reduce, cache_folder, seeds):
+    request = CompileRequest(pipeline=pipeline, fuse_reduce=fuse_reduce)
     programs = [program(seed) for seed in seeds]
-    if not problems(programs, fuse_reduce, ways()):
+    if not problems(programs, request, ways()):
         return
     for p in programs:
-        if problems([p], fuse_reduce, ways()):
-            small = smaller(p, lambda q: bool(problems([q], fuse_reduce, ways())))
-            found = "\n".join(problems([small], fuse_reduce, ways()))
+        if problems([p], request, ways()):
+            small = smaller(p, lambda q: bool(problems([q], request, ways())))
+            found = "\n".join(problems([small], request, ways()))
             inputs = "\n".join(f"{k}: {a!r}" for k, a in enumerate(small.inputs))
             pytest.fail(f"{found}\ninputs {inputs}\nsizes {small.sizes}")
     pytest.fail("the programs are right one by one and wrong in one file")

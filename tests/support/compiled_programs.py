@@ -1,6 +1,6 @@
 """Many programs in one C file, compiled in several ways and held against the reference.
 
-differences = compare(programs, fuse_reduce="auto", ways=ways())     # [] where all is right
+differences = compare(programs, CompileRequest(fuse_reduce="auto"), ways())   # []: all right
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ def compiler(name: str) -> Iterator[None]:
             os.environ["UOPC_CC"] = before
 
 
-def lowered(programs: Sequence[RandomProgram], fuse_reduce: str) -> Lowered:
+def lowered(programs: Sequence[RandomProgram], request: CompileRequest) -> Lowered:
     """One module of all programs, down to loops."""
     module = ModuleOp([p.function.clone() for p in programs])
-    return lower(module, CompileRequest(fuse_reduce=fuse_reduce))
+    return lower(module, request)
 
 
 def compare(
-    programs: Sequence[RandomProgram], fuse_reduce: str, chosen: Sequence[Way]
+    programs: Sequence[RandomProgram], request: CompileRequest, chosen: Sequence[Way]
 ) -> list[str]:
     """How the programs compiled in the chosen ways differ from each other and the reference."""
-    program = lowered(programs, fuse_reduce).program()
+    program = lowered(programs, request).program()
     found: dict[Way, list[list[np.ndarray]]] = {}
     for way in chosen:
         options = CompileOptions(opt_level=way.opt_level)
@@ -86,9 +86,7 @@ def compare(
         ):
             wrong = outside(got, value, error)
             if wrong is not None:
-                lines.append(
-                    f"{name} result {k} with fuse-reduce={fuse_reduce}: {wrong}\n{p.function}"
-                )
+                lines.append(f"{name} result {k} ({request.passes()}): {wrong}\n{p.function}")
     return lines
 
 
