@@ -32,7 +32,7 @@ def plan_table(plan: Plan) -> str:
             )
         )
     if plan.kernels:
-        lines.extend(_aligned(rows, right=(3, 4)))
+        lines.extend(aligned(rows, right=(3, 4)))
     else:
         lines.append("  no kernels: every result is an input")
     for output in plan.outputs:
@@ -71,7 +71,8 @@ def _shortened(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def _aligned(rows: Sequence[Sequence[str]], right: Sequence[int]) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]], right: Sequence[int]) -> list[str]:
+    """Rows as lines of columns, those of `right` flush right."""
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     lines: list[str] = []
     for row in rows:

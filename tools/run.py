@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-SHOWN = ("plan", "c", "all", "none")
+SHOWN = ("plan", "c", "cuda", "resources", "all", "none")
 TIMED_SECONDS = 0.2
 
 
@@ -55,8 +55,8 @@ def build_parser() -> argparse.ArgumentParser:
     add(
         "--target",
         default="c",
-        help="c (default), interpreter, or interpreter:LEVEL, which lowers the program to utensor, "
-        "ukernel, uloop or linear and interprets that",
+        help="c (default), cuda, interpreter, or interpreter:LEVEL, which lowers the program to "
+        "utensor, ukernel, uloop or linear and interprets that",
     )
     add(
         "--fuse-reduce",
@@ -68,7 +68,8 @@ def build_parser() -> argparse.ArgumentParser:
         "--pass-pipeline",
         default="uopc-cpu-native",
         metavar="PASSES",
-        help="the passes to run (default uopc-cpu-native; uopc-cpu makes plain loops)",
+        help="the passes to run (default uopc-cpu-native, for cuda uopc-cuda; uopc-cpu makes plain "
+        "loops)",
     )
     add("--opt-level", "-O", type=int, default=2, choices=range(4), help="the C compiler's -O")
     add(
@@ -77,7 +78,12 @@ def build_parser() -> argparse.ArgumentParser:
         choices=range(5),
         help="1 a line a run, 2 a line a kernel, 3 warm runs too, 4 the C too (standard error)",
     )
-    add("--show", default="none", choices=SHOWN, help="print the plan, the C, or all of it")
+    add(
+        "--show",
+        default="none",
+        choices=SHOWN,
+        help="print the plan, the source, what kernels take of a GPU (resources), or all but that",
+    )
     add("--check", action="store_true", help="compare with the reference semantics on numpy")
     add("--output", "-o", metavar="FILE", help="write the results to an .npz, or a .npy for one")
     add("--quiet", "-q", action="store_true", help="do not print the results")
@@ -104,9 +110,11 @@ def run_file(options: argparse.Namespace) -> int:
         from uopc.lowering.plan_text import plan_table
 
         print(plan_table(plan))
-    if options.show in ("c", "all") and executable.source:
+    if options.show in ("c", "cuda", "all") and executable.source:
         print(executable.source, end="")
     sizes = _sizes(plan, options.size)
+    if options.show == "resources":
+        print(_resources(executable, sizes))
     inputs = _inputs(plan, sizes, options)
     results = _call(executable, inputs, sizes)
     for name, value in results.items():
@@ -120,6 +128,16 @@ def run_file(options: argparse.Namespace) -> int:
     if options.output:
         _write(options.output, results)
     return status
+
+
+def _resources(executable: Any, sizes: dict[str, int]) -> str:
+    from uopc.runtime.cuda_executable import CudaExecutable
+    from uopc.tools.resources import resources_table
+
+    if not isinstance(executable, CudaExecutable):
+        raise UopcError("bad-option", "--show resources is about a GPU's", hint="add --target cuda")
+    architecture = executable.device.architecture
+    return resources_table(executable.program, executable.plan, architecture, sizes)
 
 
 def _program(file: str) -> Any:
