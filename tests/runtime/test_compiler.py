@@ -107,7 +107,7 @@ def test_flags_that_are_not_taken_are_left_out(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv("UOPC_CC", str(script(tmp_path / "cc", body)))
     found = find_compiler(open_cache())
     assert found.native_flag == "-mcpu=native"
-    assert found.flags[3:] == ("-ffp-contract=off", "-fno-math-errno")
+    assert found.flags[3:] == ("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
 
 
 def test_probing_is_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
