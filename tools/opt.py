@@ -145,6 +145,14 @@ class UopcOptMain(xDSLOptMain):
             self.instruments.append(IRPrinting(request, sys.stderr))
         if args.time_passes:
             self.instruments.append(TimePasses(sys.stdout))
+        if args.check_values is not None:
+            # Late: its interpreters cost what no other run needs.
+            from uopc.tools.check_values import CheckValues, default_reproducer
+            from uopc.tools.value_cases import parse_source
+
+            source = parse_source(args.check_values)
+            reproducer = args.reproducer or default_reproducer(args.input_file)
+            self.instruments.append(CheckValues(self.ctx, source, reproducer))
         if args.timing:
             self.instruments.append(self.timing)
 

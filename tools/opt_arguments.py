@@ -75,6 +75,20 @@ def add_own_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_printing_arguments(parser.add_argument_group("printing the IR, to standard error"))
     other = parser.add_argument_group("finding out")
+    other.add_argument(
+        "--check-values",
+        nargs="?",
+        const="0",
+        metavar="SEED|FILE.npz",
+        help="interpret the module before and after each pass and stop at the first that changes "
+        "a value; on inputs made from a seed (default 0), or on the arrays of a file",
+    )
+    other.add_argument(
+        "--reproducer",
+        metavar="FILE",
+        help="where --check-values writes the smallest program that it can reach (default "
+        "NAME.reproducer.mlir next to the input)",
+    )
     other.add_argument("--timing", action="store_true", help="print a table of where the time goes")
     other.add_argument(
         "--show-traceback", action="store_true", help="with an error, show Python's stack too"
