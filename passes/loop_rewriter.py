@@ -48,6 +48,14 @@ class LoopRewriter:
     def at_end(self) -> None:
         """Called when all ops are copied."""
 
+    def repeat_guards(self, replaced: Mapping[Leaf, Expr]) -> None:
+        """Add the guards that concern some old ranges once more, for what replaces these."""
+        leaves = frozenset(replaced)
+        for condition, _ in self.dag.guard_ranges:
+            if condition.leaves & leaves:
+                other = self.expr(condition.substitute(dict(replaced)))
+                self.new.add_op(loop.GuardOp(*self.loops.map_of([other])))
+
     # Looking up.
 
     def expr(self, expr: Expr) -> Expr:

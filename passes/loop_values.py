@@ -12,6 +12,8 @@ from itertools import product
 
 from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import (
+    ArrayAttr,
+    IntegerAttr,
     MemRefType,
     VectorType,
     i64,
@@ -21,6 +23,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from uopc.dialects import loop
 from uopc.dialects.element_types import element_type
 from uopc.dialects.index_expr import Expr, ValueVar, as_expr
+from uopc.dialects.kernel_signature import buffer_of
 from uopc.dialects.sizes import Size
 from uopc.passes.combine import combine
 from uopc.passes.loop_dag import LoopDag, Ranges, is_inline, length_of, number_of, own_ranges
@@ -291,6 +294,7 @@ class Values(Scopes):
         width = length_of(along)
         type_ = vector_type(element, width)
         shapes = [self.along(e, along) for e in expressions]
+        target, shapes = self.without_unit_dims(op.buffer, target, shapes)
         steps = [step for _, step in shapes]
         indices = [self.index(base) for base, _ in shapes]
         lane = lane_mask(self, mask, width)
@@ -312,6 +316,36 @@ class Values(Scopes):
             wide = b.append(vector.BroadcastOp.create(operands=[scalar], result_types=[type_]))
             return wide if lane is None else self._where(b, lane, wide, width, element)
         return self._gather(op, block, along, mask, lanes)
+
+    def without_unit_dims(
+        self, buffer: SSAValue, target: SSAValue, shapes: list[tuple[Expr, int | None]]
+    ) -> tuple[SSAValue, list[tuple[Expr, int | None]]]:
+        """An argument without its last dimensions if they are of size 1, as far as lanes run
+        before them: a column of one is a row."""
+        kept = len(shapes)
+        type_ = buffer_of(target)
+        sizes = type_.get_shape()
+        while kept > 1 and sizes[kept - 1] == 1 and shapes[kept - 1][1] == 0:
+            kept -= 1
+        if kept == len(shapes) or shapes[kept - 1][1] != 1 or isinstance(target.owner, Operation):
+            return target, shapes
+        key = ("without unit dims", buffer, kept)
+        view = self.find(key)
+        if view is None:
+            groups = [[k] for k in range(kept - 1)] + [list(range(kept - 1, len(shapes)))]
+            reassociation = ArrayAttr(
+                [ArrayAttr([IntegerAttr(k, i64) for k in group]) for group in groups]
+            )
+            view = self.root.builder.append(
+                memref.CollapseShapeOp.create(
+                    operands=[target],
+                    result_types=[MemRefType(type_.element_type, sizes[:kept])],
+                    properties={"reassociation": reassociation},
+                )
+            )
+            view.name_hint = target.name_hint
+            self.root.values[key] = view
+        return view, shapes[:kept]
 
     def _where(
         self, b: ScalarBuilder, lane: SSAValue, value: SSAValue, width: int, element: Attribute

@@ -231,11 +231,7 @@ class _Tile(LoopRewriter):
         self.values[self.value] = read
 
     def at_end(self) -> None:
-        leaves = frozenset(self.replaced)
-        for condition, _ in self.dag.guard_ranges:
-            if condition.leaves & leaves:
-                other = self.expr(condition.substitute(dict(self.replaced)))
-                self.new.add_op(loop.GuardOp(*self.loops.map_of([other])))
+        self.repeat_guards(self.replaced)
 
 
 class _Capture(LoopRewriter):
@@ -268,11 +264,7 @@ class _Capture(LoopRewriter):
         return [self.exprs[self.leaf(self.range)], *at]
 
     def at_end(self) -> None:
-        leaves = frozenset(self.replaced)
-        for condition, _ in self.dag.guard_ranges:
-            if condition.leaves & leaves:
-                other = self.expr(condition.substitute(dict(self.replaced)))
-                self.new.add_op(loop.GuardOp(*self.loops.map_of([other])))
+        self.repeat_guards(self.replaced)
 
 
 class _Layout(LoopRewriter):

@@ -8,6 +8,7 @@ from xdsl.ir import Operation, SSAValue
 
 from uopc.dialects import loop
 from uopc.dialects.index_expr import Expr, RangeVar, as_expr, atom_expr
+from uopc.dialects.kernel_signature import buffer_of
 from uopc.passes.loop_dag import LoopDag
 
 
@@ -51,8 +52,14 @@ def _step(expr: Expr, leaf: RangeVar) -> int | None:
 
 
 def is_neighbours(dag: LoopDag, op: loop.AccessOp, along: loop.RangeOp) -> bool:
-    """Whether successive steps of a range are successive places in memory."""
+    """Whether successive steps of a range are successive places in memory.
+
+    They are where the last index grows by one, or one before it with only sizes of 1 behind.
+    """
     steps = steps_along(dag, op, along)
+    sizes = buffer_of(op.buffer).get_shape()
+    while len(steps) > 1 and steps[-1] == 0 and sizes[len(steps) - 1] == 1:
+        steps.pop()
     return bool(steps) and steps[-1] == 1 and not any(steps[:-1]) and None not in steps
 
 
