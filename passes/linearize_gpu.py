@@ -321,6 +321,8 @@ class GpuLinearizer(Linearizer):
 
     def guards_here(self, group: Sequence[Statement], depth: int) -> list[Expr]:
         """Not those that would part threads which have to meet inside: accesses ask for them."""
+        if any(is_shared(s.op) and len(s.home) < depth for s in group):
+            return []  # all of a shared tile is written, as threads read all of it
         guards = super().guards_here(group, depth)
         inside = [s for s in group if is_collective(s) and len(s.home) >= depth]
         if not inside:
