@@ -63,3 +63,7 @@ class UopcError(Exception):
         if self.hint:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)
+
+
+class UnsupportedError(UopcError, NotImplementedError):
+    """What is asked for is right, and not there yet: an op, a type, a form of an op."""

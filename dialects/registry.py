@@ -55,7 +55,19 @@ def dialect_factories() -> dict[str, Callable[[], Dialect]]:
 
 def foreign_factories() -> dict[str, Callable[[], Dialect]]:
     """The dialects of others that uopc's own tools read."""
-    return lazy_factories(FOREIGN_DIALECTS)
+    return {name: _with_hexadecimal_floats(path) for name, path in FOREIGN_DIALECTS.items()}
+
+
+def _with_hexadecimal_floats(path: str) -> Callable[[], Dialect]:
+    """A factory of a dialect whose constants may be written as bits: see upstream_fixes."""
+
+    def load() -> Dialect:
+        from uopc.dialects.upstream_fixes import install
+
+        install()
+        return load_object(path)
+
+    return load
 
 
 def make_context(*, allow_unregistered: bool = False) -> Context:

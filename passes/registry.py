@@ -14,6 +14,9 @@ from uopc.dialects.registry import lazy_factories
 
 PASSES: dict[str, str] = {
     "apply-schedule": "uopc.passes.apply_schedule:ApplySchedulePass",
+    "convert-stablehlo-to-utensor": (
+        "uopc.passes.convert_stablehlo_to_utensor:ConvertStablehloToUtensorPass"
+    ),
     "dedupe-kernels": "uopc.passes.dedupe_kernels:DedupeKernelsPass",
     "expand-math": "uopc.passes.expand_math:ExpandMathPass",
     "gpu-map": "uopc.passes.gpu_map:GpuMapPass",

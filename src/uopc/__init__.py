@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from uopc.dialects.errors import UopcError
     from uopc.frontend.compile import compile, run
+    from uopc.frontend.stablehlo import from_stablehlo
     from uopc.lowering.plan import Plan, Program
     from uopc.runtime.executable import Executable
 
@@ -27,10 +28,11 @@ _WHERE = {
     "Program": "uopc.lowering.plan",
     "UopcError": "uopc.dialects.errors",
     "compile": "uopc.frontend.compile",
+    "from_stablehlo": "uopc.frontend.stablehlo",
     "run": "uopc.frontend.compile",
 }
 
-__all__ = ["Executable", "Plan", "Program", "UopcError", "compile", "run"]
+__all__ = ["Executable", "Plan", "Program", "UopcError", "compile", "from_stablehlo", "run"]
 
 
 def __getattr__(name: str) -> Any:

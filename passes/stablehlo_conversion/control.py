@@ -1,0 +1,116 @@
+"""Functions, choices and loops. All ops here are without effects, so `if` and `case` compute every
+branch and choose; a loop whose condition is known in each step is written out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from xdsl.dialects.builtin import SymbolRefAttr, i32
+from xdsl.ir import Operation, SSAValue
+
+from uopc.dialects import tensor_elementwise as e
+from uopc.passes.stablehlo_conversion.builder import known_integer, shape_of
+from uopc.passes.stablehlo_conversion.conversion import (
+    Conversion,
+    Rule,
+    body,
+    invalid,
+    unsupported,
+)
+
+Values = Sequence[SSAValue]
+
+MAX_STEPS = 10_000
+"""The steps of a loop that are written out."""
+
+
+def _call(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
+    return c.call(op, _symbol(op, "callee"), x)
+
+
+def _composite(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
+    return c.call(op, _symbol(op, "decomposition"), x)
+
+
+def _symbol(op: Operation, name: str) -> str:
+    value = op.get_attr_or_prop(name)
+    if not isinstance(value, SymbolRefAttr):
+        raise invalid(op, f"lacks {name}")
+    return value.string_value()
+
+
+def _if(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
+    known = known_integer(x[0])
+    if known is not None:
+        return c.nested(op, body(op, 0 if known else 1), [])
+    yes, no = (c.nested(op, body(op, k), []) for k in (0, 1))
+    return [c.build.where(*_condition(c, x[0], a, b)) for a, b in zip(yes, no, strict=True)]
+
+
+def _condition(
+    c: Conversion, condition: SSAValue, yes: SSAValue, no: SSAValue
+) -> tuple[SSAValue, ...]:
+    if shape_of(condition) != shape_of(yes):
+        condition = c.build.spread(condition, shape_of(yes))
+    return condition, yes, no
+
+
+def _case(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
+    """An index outside takes the last branch."""
+    last = len(op.regions) - 1
+    if last < 0:
+        raise invalid(op, "has no branches")
+    known = known_integer(x[0])
+    if known is not None:
+        return c.nested(op, body(op, known if 0 <= known <= last else last), [])
+    results = c.nested(op, body(op, last), [])
+    for branch in range(last):
+        number = c.build.constant(branch, i32)
+        here = c.build.op(e.CmpeqOp, x[0], c.build.spread(number, shape_of(x[0])))
+        taken = c.nested(op, body(op, branch), [])
+        results = [
+            c.build.where(*_condition(c, here, a, b)) for a, b in zip(taken, results, strict=True)
+        ]
+    return results
+
+
+def _while(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
+    values = list(x)
+    for _ in range(MAX_STEPS + 1):
+        condition = c.nested(op, body(op, 0), values)
+        if len(condition) != 1:
+            raise invalid(op, "needs one condition")
+        known = known_integer(condition[0])
+        if known is None:
+            raise unsupported(op, "the number of steps depends on data")
+        if not known:
+            return values
+        values = c.nested(op, body(op, 1), values)
+        # What a step computed is read by all later ones: once, not again in each of them.
+        values = [v if v in x else c.build.stage(v) for v in values]
+    raise unsupported(op, f"more than {MAX_STEPS} steps")
+
+
+_IDENTITY_CALLS = frozenset(
+    {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement"}
+)
+
+
+def _custom_call(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
+    """Calls that only annotate are the identity; what others do, StableHLO does not say."""
+    target = op.get_attr_or_prop("call_target_name")
+    name = cast(Any, target).data if hasattr(target, "data") else _symbol(op, "call_target_name")
+    if name in _IDENTITY_CALLS and len(op.results) == len(x):
+        return x
+    raise unsupported(op, f"call of @{name}, which is code outside of the program")
+
+
+CONTROL_RULES: dict[str, Rule] = {
+    "func.call": _call,
+    "stablehlo.case": _case,
+    "stablehlo.composite": _composite,
+    "stablehlo.custom_call": _custom_call,
+    "stablehlo.if": _if,
+    "stablehlo.while": _while,
+}
