@@ -67,8 +67,9 @@ class CompileRequest:
                     f"fuse_reduce={self.fuse_reduce} goes with a named pipeline, not '{text}'",
                     hint="write kernelize{fuse-reduce=…} into the pipeline",
                 )
-            # Fusing reductions asks for no large intermediate: staging would write one.
-            names = [p for p in PIPELINES[text] if p != "stage-broadcast-compute"]
+            names = PIPELINES[text]
+            if self.fuse_reduce == "all":  # that asks for no large intermediate: no stages
+                names = tuple(name for name in names if not name.startswith("stage-"))
             fused = f"kernelize{{fuse-reduce={self.fuse_reduce}}}"
             return ",".join(fused if name == "kernelize" else name for name in names)
         return text

@@ -15,6 +15,7 @@ from xdsl.passes import ModulePass, PassPipeline
 _TO_RANGES = (
     "uopc-canonicalize",
     "stage-broadcast-compute",
+    "stage-shared-reads",
     "kernelize",
     "dedupe-kernels",
     "rangeify",

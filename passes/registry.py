@@ -28,6 +28,7 @@ PASSES: dict[str, str] = {
     "rangeify": "uopc.passes.rangeify:RangeifyPass",
     "schedule": "uopc.passes.schedule:SchedulePass",
     "stage-broadcast-compute": ("uopc.passes.stage_broadcast_compute:StageBroadcastComputePass"),
+    "stage-shared-reads": "uopc.passes.stage_shared_reads:StageSharedReadsPass",
     "uopc-canonicalize": "uopc.passes.canonicalize:CanonicalizePass",
     "uopc-cse": "uopc.passes.cse:CommonSubexpressionEliminationPass",
     "uopc-dce": "uopc.passes.dce:DeadCodeEliminationPass",
