@@ -15,6 +15,8 @@ maps, never off names:
     reduction along       lanes and copies along it, each with its own accumulator
       neighbours
     reduction across      lanes and copies across the neighbours, in registers
+    another order of      blocks, which use the lines of memory that they touch whole
+      reading than writing
     anything else         plain loops, which C compilers turn into vectors themselves
 
 A kernel that has a schedule keeps it. docs/schedules.md teaches the language.
@@ -36,6 +38,7 @@ from uopc.dialects.schedule_text import Command, schedule_text
 from uopc.passes.apply_schedule import name_values
 from uopc.passes.cpu_targets import CpuTarget, cpu_target
 from uopc.passes.loop_dag import LoopDag, own_ranges
+from uopc.passes.schedule_blocks import block_schedule
 from uopc.passes.schedule_products import product_schedule
 from uopc.passes.schedule_reductions import reduction_schedule
 from uopc.passes.schedule_threads import thread_commands
@@ -79,6 +82,8 @@ def choose_schedule(op: kernel.KernelOp, target: CpuTarget) -> list[Command]:
     if op.symbols.data:
         return []  # sizes known at the call: plain loops
     reductions = [o for o in dag.statements if isinstance(o, loop.ReduceOp)]
+    if not reductions:
+        return block_schedule(dag, target)
     nested = [r for r in reductions if _reads_reduction_in_loop(dag, r)]
     if nested:
         return []

@@ -59,3 +59,12 @@ ukernel.kernel @chain ins(%x : memref<640xf32>) outs(%o : memref<640xf32>) {
   %w = arith.addf %v, %v : f32
   uloop.store %w, %o[%i] : memref<640xf32>
 }
+
+// A transpose of more than a cache holds goes block by block.
+// CHECK: @transpose {{.*}}schedule = "split i = i0 i1:16; split j = j0 j1:16; order i0 j0 i1 j1"
+ukernel.kernel @transpose ins(%x : memref<1024x4096xf32>) outs(%o : memref<4096x1024xf32>) {
+  %i = uloop.range 4096
+  %j = uloop.range 1024
+  %v = uloop.load %x[%j, %i] : memref<1024x4096xf32>
+  uloop.store %v, %o[%i, %j] : memref<4096x1024xf32>
+}
