@@ -11,17 +11,22 @@ from __future__ import annotations
 import difflib
 import math
 import re
+from collections.abc import Iterable
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyDenseElement,
+    ArrayAttr,
     CallSiteLoc,
     DenseIntOrFPElementsAttr,
     FileLineColLoc,
     FusedLoc,
     IntAttr,
+    LocationAttr,
     ModuleOp,
     NameLoc,
+    NoneAttr,
     RankedStructure,
     StringAttr,
     UnknownLoc,
@@ -260,6 +265,40 @@ def _owner(value: SSAValue) -> Operation | None:
     """The op whose result `value` is; None for a block argument and for a broken value."""
     operation = getattr(value, "op", None)
     return operation if isinstance(operation, Operation) else None
+
+
+def fused_location(locations: Iterable[Attribute]) -> LocationAttr:
+    """One location for what several ops became: theirs, each once; unknown if all are."""
+    found: dict[Attribute, None] = {}
+    pending = list(reversed(list(locations)))
+    while pending:
+        location = pending.pop()
+        if isinstance(location, FusedLoc):
+            pending.extend(reversed(tuple(location.locations)))  # pyright: ignore[reportArgumentType, reportUnknownArgumentType] -- an ArrayAttr, typed as Attribute by xDSL
+        elif not isinstance(location, UnknownLoc):
+            found[location] = None
+    return FusedLoc(ArrayAttr(list(found)), NoneAttr()) if found else UnknownLoc()
+
+
+def places_text(location: Attribute) -> str:
+    """The lines that a fused location stands for, as `softmax.mlir:5-9`; "" for any other.
+
+    Files are told without their folders, so that what is printed does not depend on them.
+    """
+    if not isinstance(location, FusedLoc):
+        return ""
+    lines: dict[str, list[int]] = {}
+    for part in tuple(location.locations):  # pyright: ignore[reportArgumentType, reportUnknownVariableType] -- an ArrayAttr, typed as Attribute by xDSL
+        place = _resolve(cast("Attribute", part))
+        if place is not None:
+            lines.setdefault(place.file.replace("\\", "/").rpartition("/")[2], []).append(
+                place.line
+            )
+    words: list[str] = []
+    for file, numbers in lines.items():
+        first, last = min(numbers), max(numbers)
+        words.append(f"{file}:{first}" if first == last else f"{file}:{first}-{last}")
+    return ", ".join(words)
 
 
 def _resolve(location: Attribute) -> SourceLocation | None:

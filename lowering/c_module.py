@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation
 
 from uopc.dialects.errors import UopcError
-from uopc.dialects.locations import nearest_location
+from uopc.dialects.locations import nearest_location, places_text
 from uopc.dialects.op_text import op_text
 from uopc.lowering.c_names import Names, is_plain_identifier, sanitize
 from uopc.lowering.c_types import Scalar, is_memref, is_vector, scalar_type
@@ -164,7 +164,8 @@ class Symbols:
             signature.result = f"struct {signature.name}_results"
             signature.result_struct = f"{signature.result} {{ {fields} }};"
         doc = op.attributes.get("uopc.doc")
-        signature.doc = doc.data if isinstance(doc, StringAttr) else ""
+        parts = [doc.data if isinstance(doc, StringAttr) else "", places_text(op.location)]
+        signature.doc = "; ".join(filter(None, parts))
 
     def _parameter(self, op: func.FuncOp, t: Attribute, name: str, facts: Any) -> Parameter:
         if not is_memref(t):

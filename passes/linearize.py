@@ -46,7 +46,7 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     UnitAttr,
 )
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from uopc.dialects import kernel, loop
@@ -151,6 +151,7 @@ class Linearizer:
             visibility="private",
             arg_attrs=ArrayAttr(self.argument_attributes()),
         )
+        function.location = self.kernel.location
         if self.kernel.doc is not None:
             function.attributes["uopc.doc"] = StringAttr(self.kernel.doc.data)
         return function
@@ -443,10 +444,12 @@ class Linearizer:
             case loop.StoreOp():
                 for lanes in self.copies(self.dag.free_of_statement[op]):
                     self.write(op, None, lanes)
+                    self.locate(op)
             case loop.UpdateOp():
                 kind = None if op.kind.data == "set" else op.kind.data
                 for lanes in self.copies(self.dag.free_of_statement[op]):
                     self.write(op, kind, lanes)
+                    self.locate(op)
             case loop.TileOp():
                 for lanes in self.copies(self.dag.free[op.value] | own_ranges(op)):
                     self.fill(op, lanes)
@@ -454,6 +457,12 @@ class Linearizer:
                 self.step(op, statement)
             case _:
                 raise AssertionError(f"{op.name} is not a statement")
+
+    def locate(self, op: Operation) -> None:
+        """The op added last is where an op of the kernel is."""
+        last = self.scopes.top.block.last_op
+        if last is not None:
+            last.location = op.location
 
     def write(self, op: loop.StoreOp | loop.UpdateOp, kind: str | None, lanes: Lanes) -> None:
         scopes = self.scopes

@@ -128,6 +128,7 @@ class LoopRewriter:
         operands = [self.values[v] for v in op.values] if values is None else values
         init = [self.values[v] for v in op.init]
         made = loop.ReduceOp(kind, operands, over, init, self.copy_region(op.combiner))
+        made.location = op.location
         self.new.add_op(made)
         return list(made.results)
 
@@ -182,6 +183,7 @@ class LoopRewriter:
                     properties=op.properties,
                     attributes=op.attributes,
                 )
+        made.location = op.location
         self.new.add_op(made)
         if isinstance(op, loop.ValueOp):
             self.bind_value(op, made.results[0])

@@ -113,6 +113,7 @@ class Values(Scopes):
         result = op.results[0]
         free = self.dag.free[result]
         scope = self.scope_of(free)
+        scope.builder.location = op.location
         match op:
             case arith.ConstantOp():
                 scope = self.root
@@ -457,6 +458,7 @@ class Values(Scopes):
         lanes: Lanes,
     ) -> list[SSAValue]:
         """Accumulators and values combined by the reduction's kind or region."""
+        scope.builder.location = op.location
         width = width_of(accumulators[0].type)
         if width is not None:
             values = [self.as_vector(v, width, self.open_ranges) for v in values]

@@ -107,7 +107,10 @@ class _Rangeify:
     def run(self) -> None:
         for op in self.old.ops:
             if isinstance(op, kernel.WriteOp):
+                self.builder.location = op.location
                 self.write(op)
+                assert self.new.last_op is not None
+                self.new.last_op.location = op.location
         region = self.kernel.body
         region.detach_block(self.old)
         region.add_block(self.new)
@@ -185,6 +188,8 @@ class _Rangeify:
                 return result
             else:
                 asked, generator = stack[-1]
+                owner = asked.tensor.owner
+                self.builder.location = owner.location if isinstance(owner, Operation) else None
                 try:
                     current = generator.send(result)  # pyright: ignore[reportArgumentType]  # None starts a generator
                     result = None
@@ -330,6 +335,7 @@ class _Rangeify:
         ]
         combiner = argreduce(op.kind.data, row, position)
         reduce = loop.ReduceOp(None, [x, k], ranges, init, combiner)
+        reduce.location = op.location
         self.new.add_op(reduce)
         return reduce.results[1]
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from xdsl.dialects import arith, func, math
-from xdsl.dialects.builtin import IndexType, IntegerAttr, f32, f64, i1, i64
+from xdsl.dialects.builtin import IndexType, IntegerAttr, LocationAttr, f32, f64, i1, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 
@@ -53,10 +53,14 @@ class ScalarBuilder:
         self.block = block
         self.calls_fmod = False
         """Whether the module needs the function `@fmod_f64`."""
+        self.location: LocationAttr | None = None
+        """The location of the ops that are appended, if somebody knows it."""
         self._constants: dict[tuple[Attribute, Any], SSAValue] = {}
 
     def append(self, op: Operation) -> SSAValue:
         """Append an op of one result and return that."""
+        if self.location is not None:
+            op.location = self.location
         self.block.add_op(op)
         return op.results[0]
 

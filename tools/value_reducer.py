@@ -179,8 +179,9 @@ def _culprit(module: ModuleOp) -> Operation | None:
         for op in reversed(list(module.walk())):
             if op.name in _WRITES:
                 owner = op.operands[0].owner
-                made = isinstance(owner, Operation) and "constant" not in owner.name
-                return owner if made else op
+                if isinstance(owner, Operation) and "constant" not in owner.name:
+                    return owner
+                return op
     return None
 
 

@@ -25,6 +25,7 @@ from uopc.dialects.element_types import element_type
 from uopc.dialects.index_expr import SymbolVar, atom_expr
 from uopc.dialects.kernel import KernelOp, ReadOp, WriteOp
 from uopc.dialects.kernel_signature import buffer_type
+from uopc.dialects.locations import fused_location
 from uopc.dialects.numbers import dense_array, scalar
 from uopc.dialects.sizes import Size, element_count_upper, sizes_of, symbols_in
 from uopc.dialects.tensor import ArgreduceOp, ConstantOp, ReduceOp
@@ -89,7 +90,9 @@ def build_kernel(
         1,
         block,
     )
-    kernel.location = write.location
+    # What the kernel writes comes first: errors tell that place.
+    computed = [op for op in body.ops if not isinstance(op, ReadOp)]
+    kernel.location = fused_location(op.location for op in (write, *computed))
     _describe(kernel, body.ops, (*inputs, value))
     return Kernel(kernel, inputs, symbols)
 

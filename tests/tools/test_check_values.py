@@ -342,7 +342,7 @@ def test_what_cannot_be_interpreted_is_noted(run):
 
 
 def test_every_chunk_is_checked(run):
-    status, out, err = run(
+    status, _, err = run(
         f"{WIDER}// -----\n{SQUARE}", "-p", "swapped-axes", "--check-values", "--split-input-file"
     )
     assert status != 0 and "@square" in err
