@@ -12,12 +12,13 @@ import random
 
 import numpy as np
 import pytest
-from compiled_programs import Way, compare, ways
+from compiled_programs import Way, compare, lowered, outside, ways
 from error_bounds import bounded_results
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from random_programs import RandomProgram, build_program
 from reduce_program import smaller
+from sanitized import Call, run_sanitized
 
 from uopc.dialects.errors import UopcError
 from uopc.dialects.tensor import UTensor
@@ -78,6 +79,19 @@ def test_compiled_programs_agree_with_the_reference(pipeline, fuse_reduce, cache
             inputs = "\n".join(f"{k}: {a!r}" for k, a in enumerate(small.inputs))
             pytest.fail(f"{found}\ninputs {inputs}\nsizes {small.sizes}")
     pytest.fail("the programs are right one by one and wrong in one file")
+
+
+@pytest.mark.parametrize("pipeline", ["uopc-cpu", "uopc-cpu-native"])
+def test_no_access_outside_of_buffers(pipeline, tmp_path):
+    """A batch in one C file with the checks of compilers built in; see support/sanitized.py."""
+    programs = [program(seed) for seed in range(1000, 1000 + BATCH)]
+    source = lowered(programs, CompileRequest(pipeline=pipeline)).program()
+    calls = [Call(p.function.sym_name.data, p.inputs, p.sizes) for p in programs]
+    results = run_sanitized(source, calls, tmp_path)
+    for p, arrays in zip(programs, results, strict=True):
+        bounded = bounded_results(p.function, p.inputs, p.sizes)
+        for got, (value, error) in zip(arrays, bounded, strict=True):
+            assert got is None or outside(got, value, error) is None
 
 
 def test_what_is_compared_is_not_nothing():
