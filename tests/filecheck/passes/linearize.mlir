@@ -166,3 +166,33 @@ ukernel.kernel @update ins(%x : memref<8xf32>, %at : memref<8xi32>) outs(%o : me
 // CHECK: memref.load %o
 // CHECK: arith.addf
 // CHECK: memref.store
+
+// -----
+
+// Conditions stand where their parts are known: the rows' outside of the columns' loop, and what
+// joins them there, too. A masked load is an scf.if that gives 0.
+ukernel.kernel @masked sizes(%n = n = 1 to 9) ins(%x : memref<?x4xf32> of [n, 4]) outs(%o : memref<?x4xf32> of [n + 2, 4]) {
+  %i = uloop.range %n + 2 max 11
+  %j = uloop.range 4
+  %v = uloop.load %x[%i - 1, %j] where (%i - 1, %n - %i) : memref<?x4xf32>
+  %c = uloop.valid (%i - 1, %n - %i)
+  %two = arith.constant 2.0 : f32
+  %r = arith.select %c, %v, %two : f32
+  uloop.store %r, %o[%i, %j] : memref<?x4xf32>
+}
+
+// CHECK-LABEL: func.func private @masked(%n: index, %x: memref<?x4xf32>
+// CHECK: scf.for %i = {{%.*}} to {{%.*}} step
+// CHECK-NEXT: [[ABOVE:%.*]] = arith.cmpi sge, %i, {{%.*}} : index
+// CHECK-NEXT: [[BELOW:%.*]] = arith.cmpi {{s[gl]e}}, {{%.*}}, {{%.*}} : index
+// CHECK-NEXT: [[INSIDE:%.*]] = arith.andi [[ABOVE]], [[BELOW]] : i1
+// CHECK-NEXT: [[ROW:%.*]] = arith.subi %i, {{%.*}} : index
+// CHECK-NEXT: scf.for %j
+// CHECK-NEXT: [[V:%.*]] = scf.if [[INSIDE]] -> (f32) {
+// CHECK-NEXT:   [[L:%.*]] = memref.load %x[[[ROW]], %j] : memref<?x4xf32
+// CHECK-NEXT:   scf.yield [[L]] : f32
+// CHECK-NEXT: } else {
+// CHECK-NEXT:   scf.yield {{%.*}} : f32
+// CHECK-NEXT: }
+// CHECK-NEXT: [[R:%.*]] = arith.select [[INSIDE]], [[V]], {{%.*}} : f32
+// CHECK-NEXT: memref.store [[R]], %o[%i, %j] : memref<?x4xf32

@@ -111,3 +111,63 @@ ukernel.kernel @half ins(%x : memref<4x8xf16>) outs(%o : memref<4xf16>) {
 // CHECK: [[WIDE:%.*]] = arith.extf {{%.*}} : f16 to f32
 // CHECK-NEXT: [[SUM:%.*]] = uloop.reduce add [[WIDE]] over (%j) : f32
 // CHECK-NEXT: %s = arith.truncf [[SUM]] : f32 to f16
+
+// -----
+
+// An axis on which neither the updates nor their places depend still counts its updates: it stands
+// among the conditions. Places that are unsigned clamp as such.
+ukernel.kernel @equal_updates ins(%x : memref<4xi32>) outs(%o : memref<4xi32>) {
+  %0 = ukernel.read %x : memref<4xi32> -> tensor<4xi32>
+  %1 = utensor.iota axis 1 : tensor<3x2xui8>
+  %2 = utensor.constant 7 : tensor<3x2xi32>
+  %3 = utensor.scatter add %0, %1, %2 axis 0 : tensor<4xi32>, tensor<3x2xui8>, tensor<3x2xi32>
+  ukernel.write %3, %o : tensor<4xi32>, memref<4xi32>
+}
+
+// CHECK-LABEL: ukernel.kernel @equal_updates
+// CHECK: %j = uloop.range 3
+// CHECK-NEXT: %k = uloop.range 2
+// CHECK-NEXT: [[NUMBER:%.*]] = uloop.index %k : i8
+// CHECK-NEXT: [[AT:%.*]] = uloop.value [[NUMBER]] : i8 unsigned in -1 to 4
+// CHECK-NEXT: [[SEVEN:%.*]] = arith.constant 7 : i32
+// CHECK-NEXT: uloop.update add [[SEVEN]], %o[[[AT]]] where ([[AT]], 3 - [[AT]], %j) : memref<4xi32>
+
+// -----
+
+// An argreduce carries the best and its position. A NaN is better than any number, the first wins.
+ukernel.kernel @arg ins(%x : memref<4x8xf32>) outs(%o : memref<4xi64>) {
+  %0 = ukernel.read %x : memref<4x8xf32> -> tensor<4x8xf32>
+  %1 = utensor.argreduce min %0 axis 1 : tensor<4x8xf32> -> tensor<4xi64>
+  ukernel.write %1, %o : tensor<4xi64>, memref<4xi64>
+}
+
+// CHECK-LABEL: ukernel.kernel @arg
+// CHECK: [[X:%.*]] = uloop.load %x[%i, %j] : memref<4x8xf32>
+// CHECK-NEXT: [[K:%.*]] = uloop.index %j : i64
+// CHECK-NEXT: [[WORST:%.*]] = arith.constant 0x7f800000 : f32
+// CHECK-NEXT: [[FIRST:%.*]] = arith.constant 0 : i64
+// CHECK-NEXT: [[BEST:%.*]], [[AT:%.*]] = uloop.reduce [[X]], [[K]] init [[WORST]], [[FIRST]] over (%j) {
+// CHECK-NEXT: ^bb0(%best: f32, %at: i64, %x_1: f32, %k: i64):
+// CHECK-NEXT:   [[BEYOND:%.*]] = arith.cmpf olt, %x_1, %best : f32
+// CHECK-NEXT:   [[NAN:%.*]] = arith.cmpf uno, %x_1, %x_1 : f32
+// CHECK-NEXT:   [[NONE:%.*]] = arith.cmpf ord, %best, %best : f32
+// CHECK-NEXT:   [[NEW:%.*]] = arith.andi [[NAN]], [[NONE]] : i1
+// CHECK-NEXT:   [[BETTER:%.*]] = arith.ori [[BEYOND]], [[NEW]] : i1
+// CHECK-NEXT:   [[X1:%.*]] = arith.select [[BETTER]], %x_1, %best : f32
+// CHECK-NEXT:   [[K1:%.*]] = arith.select [[BETTER]], %k, %at : i64
+// CHECK-NEXT:   uloop.yield [[X1]], [[K1]] : f32, i64
+// CHECK: uloop.store [[AT]], %o[%i] : memref<4xi64>
+
+// -----
+
+// A size 1 axis beside a symbol that may be 0 divides by nothing.
+ukernel.kernel @ones sizes(%n = n = 0 to 6) ins(%x : memref<?xf32> of [n]) outs(%o : memref<1x?xf32> of [1, n]) {
+  %0 = ukernel.read %x : memref<?xf32> -> tensor<?xf32, #utensor.sizes<[n], n = 0 to 6>>
+  %1 = utensor.reshape %0 : tensor<?xf32, #utensor.sizes<[n], n = 0 to 6>> -> tensor<1x?xf32, #utensor.sizes<[1, n], n = 0 to 6>>
+  ukernel.write %1, %o : tensor<1x?xf32, #utensor.sizes<[1, n], n = 0 to 6>>, memref<1x?xf32>
+}
+
+// CHECK-LABEL: ukernel.kernel @ones
+// CHECK: %i = uloop.range %n max 6
+// CHECK-NEXT: [[V:%.*]] = uloop.load %x[%i] : memref<?xf32>
+// CHECK-NEXT: uloop.store [[V]], %o[0, %i] : memref<1x?xf32>
