@@ -1,4 +1,6 @@
-"""What xDSL 0.75's gpu dialect lacks of MLIR's: shuffles between the threads of a subgroup.
+"""What xDSL 0.75's gpu dialect lacks of MLIR's: shuffles and the address spaces of buffers.
+
+    memref<32xf32, #gpu.address_space<workgroup>>      the threads of a block share it
 
     %other, %valid = "gpu.shuffle"(%v, %offset, %width)
         <{mode = #gpu<shuffle_mode xor>}> : (f32, i32, i32) -> (f32, i1)
@@ -24,11 +26,10 @@ from xdsl.irdl import (
     prop_def,
     result_def,
 )
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
-
-WORKGROUP = IntegerAttr(3, i64)
-"""The memory space of what the threads of a block share, as the NVVM dialect numbers it."""
 
 
 class ShuffleModeEnum(StrEnum):
@@ -41,6 +42,34 @@ class ShuffleModeEnum(StrEnum):
 @irdl_attr_definition
 class ShuffleModeAttr(EnumAttribute[ShuffleModeEnum], SpacedOpaqueSyntaxAttribute):
     name = "gpu.shuffle_mode"
+
+
+class AddressSpaceEnum(StrEnum):
+    Global = auto()
+    Workgroup = auto()
+    Private = auto()
+
+
+@irdl_attr_definition
+class AddressSpaceAttr(EnumAttribute[AddressSpaceEnum]):
+    """`#gpu.address_space<workgroup>`: where a buffer lies."""
+
+    name = "gpu.address_space"
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            super().print_parameter(printer)
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> AddressSpaceEnum:
+        with parser.in_angle_brackets():
+            return parser.parse_str_enum(AddressSpaceEnum)
+
+
+WORKGROUP = AddressSpaceAttr(AddressSpaceEnum.Workgroup)
+"""What the threads of a block share."""
+NVVM_SHARED = 3
+"""The same as the NVVM dialect numbers it."""
 
 
 @irdl_op_definition
@@ -72,9 +101,9 @@ class ShuffleOp(IRDLOperation):
 
 @functools.cache
 def install() -> None:
-    """Add the op and the attribute. A second call does nothing."""
+    """Add the op and the attributes. A second call does nothing."""
     gpu.GPU._operations.append(ShuffleOp)  # pyright: ignore[reportPrivateUsage] -- a dialect has no call for it
-    gpu.GPU._attributes.append(ShuffleModeAttr)  # pyright: ignore[reportPrivateUsage]
+    gpu.GPU._attributes.extend([ShuffleModeAttr, AddressSpaceAttr])  # pyright: ignore[reportPrivateUsage]
 
 
 def extended_gpu() -> Dialect:
@@ -88,6 +117,4 @@ def is_workgroup(type_: Attribute) -> bool:
     if not isinstance(type_, MemRefType):
         return False
     space: Attribute = type_.memory_space
-    if isinstance(space, IntegerAttr):
-        return space.value.data == WORKGROUP.value.data
-    return "workgroup" in str(space)
+    return space in (WORKGROUP, IntegerAttr(NVVM_SHARED, i64), IntegerAttr(NVVM_SHARED, i32))

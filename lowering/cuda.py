@@ -172,8 +172,7 @@ class _Emitter:
         head = 'extern "C" __global__ void'
         if kernel.block_size is not None:
             head += f" __launch_bounds__({math.prod(kernel.block_size)})"
-        parameters = ", ".join(map(_parameter, signature.parameters))
-        return "\n".join([*lines, head, f"{signature.name}({parameters})", "{", *body, "}"])
+        return "\n".join([*lines, head, *_called(signature), "{", *body, "}"])
 
     def body(
         self, signature: Signature, places: dict[Operation, int]
@@ -217,6 +216,15 @@ def _parameter(parameter: Parameter) -> str:
     const = "const " if parameter.is_const else ""
     restrict = "__restrict__ " if parameter.is_restrict else ""
     return f"{const}{parameter.ctype} *{restrict}{parameter.name}"
+
+
+def _called(signature: Signature) -> list[str]:
+    """The name with its parameters, in lines of up to 100 columns if that is possible."""
+    parts = [_parameter(p) for p in signature.parameters]
+    line = f"{signature.name}({', '.join(parts)})"
+    if len(line) <= 99:
+        return [line]
+    return [f"{signature.name}(", *(f"    {part}," for part in parts[:-1]), f"    {parts[-1]})"]
 
 
 def _device_head(signature: Signature) -> str:

@@ -104,14 +104,14 @@ ukernel.kernel @other ins(%x : memref<8xf32>) outs(%o : memref<8xf32>) attribute
 
 // A block's warps meet in shared memory.
 // LINEAR:         ^bb0(%x: memref<7x5000xf32>, %o: memref<7xf32>):
-// LINEAR:           %sums = memref.alloca() : memref<32xf32, 3 : i64>
+// LINEAR:           %sums = memref.alloca() : memref<32xf32, #gpu.address_space<workgroup>>
 // LINEAR:           memref.store %{{.*}}, %sums
 // LINEAR:           "gpu.barrier"() : () -> ()
 // LINEAR-NEXT:      %{{.*}} = memref.load %sums
 
 // LINEAR:         ^bb0(%a: memref<96x40xf32>, %b: memref<40x80xf32>, %o: memref<96x80xf32>):
-// LINEAR:           memref.alloca() : memref<4x16x16xf32, 3 : i64>
-// LINEAR:           memref.alloca() : memref<16x4x16xf32, 3 : i64>
+// LINEAR:           memref.alloca() : memref<4x16x16xf32, #gpu.address_space<workgroup>>
+// LINEAR:           memref.alloca() : memref<16x4x16xf32, #gpu.address_space<workgroup>>
 // LINEAR:           scf.for %k0
 // LINEAR-NEXT:        "gpu.barrier"() : () -> ()
 // LINEAR:             "gpu.barrier"() : () -> ()
