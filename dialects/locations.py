@@ -290,7 +290,7 @@ def places_text(location: Attribute) -> str:
     lines: dict[str, list[int]] = {}
     for part in tuple(location.locations):  # pyright: ignore[reportArgumentType, reportUnknownVariableType] -- an ArrayAttr, typed as Attribute by xDSL
         place = _resolve(cast("Attribute", part))
-        if place is not None:
+        if place is not None and not place.file.startswith("<"):  # <stdin> cannot be looked up
             lines.setdefault(place.file.replace("\\", "/").rpartition("/")[2], []).append(
                 place.line
             )
