@@ -206,7 +206,7 @@ class Symbols:
     def _unsupported(self, op: Operation) -> None:
         from uopc.lowering.c_style import nearest_hint
 
-        self._fail(op, "is not part of a C program", nearest_hint(op.name, {}))
+        self._fail(op, "is not part of a C program", nearest_hint(op.name, {}, self.target))
 
     def _fail(self, op: Operation, message: str, hint: str) -> NoReturn:
         raise UopcError(

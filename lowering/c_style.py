@@ -360,7 +360,8 @@ class FunctionPrinter:
         name = op_name(op)
         if isinstance(op, UnregisteredOp):
             self.fail(op, "is not a registered op", "register its dialect, and lower it first")
-        self.fail(op, f"has no form in {self.target.upper()}", nearest_hint(name, self.handlers))
+        hint = nearest_hint(name, self.handlers, self.target)
+        self.fail(op, f"has no form in {self.target.upper()}", hint)
 
 
 def _only_written(
@@ -383,9 +384,9 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _TYPES_HINT = "numbers may be f64 f32 f16 bf16 i1 i8 i16 i32 i64 ui8..ui64 or index"
 
 _PREFIXES = {
-    "utensor": "run kernelize, rangeify and linearize (the pipeline uopc-cpu) before -t c",
-    "ukernel": "run linearize (the pipeline uopc-cpu) before -t c",
-    "uloop": "run linearize before -t c",
+    "utensor": "run kernelize, rangeify and linearize (the pipeline PIPELINE) before -t TARGET",
+    "ukernel": "run linearize (the pipeline PIPELINE) before -t TARGET",
+    "uloop": "run linearize before -t TARGET",
     "linalg": "lower linalg to scf loops first (convert-linalg-to-loops)",
     "affine": "lower affine to scf first (lower-affine)",
     "cf": "keep structured control flow (scf); branches between blocks have no form in C here",
@@ -393,18 +394,23 @@ _PREFIXES = {
 }
 
 
-def nearest_hint(name: str, handlers: Mapping[type[Operation], Handler]) -> str:
+_PIPELINES = {"c": "uopc-cpu", "cuda": "uopc-cuda"}
+_LAST_DIALECTS = {"c": "vector", "cuda": "gpu"}
+
+
+def nearest_hint(name: str, handlers: Mapping[type[Operation], Handler], target: str = "c") -> str:
     """What to do about an op that no handler takes."""
     import difflib
 
     dialect = name.split(".")[0]
     if dialect in _PREFIXES:
-        return _PREFIXES[dialect]
+        hint = _PREFIXES[dialect]
+        return hint.replace("PIPELINE", _PIPELINES[target]).replace("TARGET", target)
     known = [cls.name for cls in handlers]
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     if close:
         return f"nearest supported: {', '.join(close)}"
-    return "supported are func, scf, memref, arith, math and vector ops"
+    return f"supported are func, scf, memref, arith, math and {_LAST_DIALECTS[target]} ops"
 
 
 def typed(ctype: str, name: str) -> str:

@@ -95,7 +95,7 @@ func.func @fill(%n: index, %x: memref<?xi32>) {
 // CHECK-NEXT:      int64_t d = blockDim.x;
 // CHECK-NEXT:      __shared__ __align__(16) float s[64];
 // CHECK:           if (in) {
-// CHECK:               v = twice(x[i]);
+// CHECK-NEXT:          float m = twice(x[i]);
 // CHECK:           float o = __shfl_xor_sync(0xffffffffu, v, 1);
 // CHECK-NEXT:      s[t] = o;
 // CHECK-NEXT:      __syncthreads();
