@@ -330,9 +330,7 @@ class GpuLinearizer(Linearizer):
         return [
             c
             for c in guards
-            if all(
-                self.keeps_warps_whole(r, inside) for r in self.dag.free_in([c]) if is_lane(r)
-            )
+            if all(self.keeps_warps_whole(r, inside) for r in self.dag.free_in([c]) if is_lane(r))
         ]
 
     def keeps_warps_whole(self, lane: loop.RangeOp, inside: Sequence[Statement]) -> bool:
