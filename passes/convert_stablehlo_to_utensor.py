@@ -35,23 +35,34 @@ from uopc.passes.stablehlo_conversion.control import CONTROL_RULES
 from uopc.passes.stablehlo_conversion.conversion import Conversion, Rule, static_type
 from uopc.passes.stablehlo_conversion.elementwise import ELEMENTWISE_RULES
 from uopc.passes.stablehlo_conversion.indexing import INDEX_RULES
+from uopc.passes.stablehlo_conversion.linear_algebra import LINEAR_RULES
+from uopc.passes.stablehlo_conversion.ordering import ORDER_RULES
 from uopc.passes.stablehlo_conversion.products import PRODUCT_RULES
+from uopc.passes.stablehlo_conversion.random import RANDOM_RULES
 from uopc.passes.stablehlo_conversion.reduce import REDUCE_RULES
 from uopc.passes.stablehlo_conversion.shapes import LIFTABLE_SHAPES, SHAPE_RULES
+from uopc.passes.stablehlo_conversion.special import SPECIAL_RULES
 from uopc.passes.stablehlo_conversion.windows import WINDOW_RULES
 
 RULES: dict[str, Rule] = {
     **CONTROL_RULES,
     **ELEMENTWISE_RULES,
     **INDEX_RULES,
+    **LINEAR_RULES,
+    **ORDER_RULES,
     **PRODUCT_RULES,
+    **RANDOM_RULES,
     **REDUCE_RULES,
     **SHAPE_RULES,
+    **SPECIAL_RULES,
     **WINDOW_RULES,
 }
 LIFTABLE = frozenset(
-    {*ELEMENTWISE_RULES, *LIFTABLE_SHAPES, "func.call", "stablehlo.composite", "stablehlo.if"}
-)
+    {
+        *ELEMENTWISE_RULES, *LIFTABLE_SHAPES, *SPECIAL_RULES,
+        "func.call", "stablehlo.composite", "stablehlo.if",
+    }
+)  # fmt: skip
 """Ops that may stand in a region that computes one element."""
 
 

@@ -310,7 +310,7 @@ class Builder:
 
     def stage(self, value: SSAValue) -> SSAValue:
         """The same value in a buffer of its own, so that it is computed once."""
-        if isinstance(value, OpResult) and isinstance(value.op, t.ConstantOp | t.StageOp):
+        if not isinstance(value, OpResult) or isinstance(value.op, t.ConstantOp | t.StageOp):
             return value
         return self.append(t.StageOp(value))
 

@@ -261,8 +261,6 @@ def _bitcast_convert(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
     source, target = row_of(x[0]), row(element)
     if source.bits == target.bits:
         return [x[0] if source.name == target.name else b.bitcast(x[0], element)]
-    if source.is_bool or target.is_bool:
-        raise unsupported(op, f"from {source.name} to {target.name}")
     if c.lift is not None:
         raise unsupported(op, "to another width in a region that computes one element")
     wide, narrow = unsigned_of_width(max(source.bits, target.bits)), min(source.bits, target.bits)
@@ -271,11 +269,15 @@ def _bitcast_convert(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
         bits = b.bitcast(x[0], wide)
         bits = b.expand(b.reshape(bits, (*shape_of(bits), 1)), shape)
         shift = b.op(e.MulOp, b.iota(len(shape) - 1, shape, wide), b.constant(narrow, wide, shape))
-        parts = b.cast(b.op(e.ShrOp, bits, shift), unsigned_of_width(narrow))
+        bits = b.op(e.ShrOp, bits, shift)
+        if target.is_bool:
+            return [b.cast(b.op(e.AndOp, bits, b.like(bits, 1)), element)]
+        parts = b.cast(bits, unsigned_of_width(narrow))
         return [b.bitcast(parts, element)]
     if shape_of(x[0])[-1:] != (count,):
         raise invalid(op, f"needs a last axis of size {count}")
-    parts = b.cast(b.bitcast(x[0], unsigned_of_width(narrow)), wide)
+    parts = x[0] if source.is_bool else b.bitcast(x[0], unsigned_of_width(narrow))
+    parts = b.cast(parts, wide)
     axis = len(shape)
     shift = b.op(
         e.MulOp, b.iota(axis, shape_of(parts), wide), b.constant(narrow, wide, shape_of(parts))

@@ -8,6 +8,7 @@ axis, so its element i * s is element i * s + k * d: that of window i at place k
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 
 from uopc.dialects import tensor_elementwise as e
 from uopc.passes.stablehlo_conversion.bodies import body_kinds
-from uopc.passes.stablehlo_conversion.builder import Builder, element_of, shape_of
+from uopc.passes.stablehlo_conversion.builder import Builder, element_of, row_of, shape_of
 from uopc.passes.stablehlo_conversion.conversion import (
     Conversion,
     Rule,
@@ -29,6 +30,9 @@ from uopc.passes.stablehlo_conversion.reduce import combiner, reduce_values, tre
 from uopc.passes.stablehlo_conversion.shapes import dilate, pad_with
 
 Values = Sequence[SSAValue]
+
+MAX_IN_ORDER = 32
+"""Places of a window that are combined one after another, where the order shows."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +132,43 @@ def _reduce_window(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
         raise invalid(op, "needs operands of one shape, and as many initial values")
     rank = len(shape_of(x[0]))
     window = window_of(op, rank)
+    if math.prod(window.sizes) <= MAX_IN_ORDER and _order_shows(op, x[0]):
+        return _in_order(c, op, window, x[:count], x[count:])
     values = [windows(c.build, v, window, i) for v, i in zip(x[:count], x[count:], strict=True)]
     return reduce_values(c, op, values, x[count:], range(rank, 2 * rank))
+
+
+def _order_shows(op: Operation, value: SSAValue) -> bool:
+    """Whether another order may give other bits: sums and products of f32 and f64, and bodies that
+    are not known. Halves are summed in f32, which is better than any order of their own sums."""
+    kinds = body_kinds(body(op))
+    if kinds is None:
+        return True
+    return bool({"add", "mul"} & set(kinds)) and row_of(value).name in ("f32", "f64")
+
+
+def _in_order(
+    c: Conversion, op: Operation, window: Window, values: list[SSAValue], inits: list[SSAValue]
+) -> list[SSAValue]:
+    """Small windows: from the initial values on, one place of the window after another."""
+    b = c.build
+    shape = shape_of(values[0])
+    counts = window.counts(shape)
+    results = [b.spread(init, counts) for init in inits]
+    if not math.prod(counts):
+        return results
+    padded: list[SSAValue] = []
+    for value, init in zip(values, inits, strict=True):
+        apart = dilate(b, b.stage(value), [d - 1 for d in window.base_dilations], init)
+        padded.append(pad_with(b, apart, window.low, window.high, init))
+    combine = combiner(c, op)
+    for place in itertools.product(*map(range, window.sizes)):
+        begins = [k * d for k, d in zip(place, window.window_dilations, strict=True)]
+        spans = [(n - 1) * s + 1 for n, s in zip(counts, window.strides, strict=True)]
+        ends = [begin + span for begin, span in zip(begins, spans, strict=True)]
+        here = [b.shrink(v, begins, ends, window.strides) for v in padded]
+        results = combine(results, here)
+    return results
 
 
 def _select_and_scatter(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
