@@ -62,8 +62,8 @@ class LinearProgram:
     def run(self, name: str, arguments: Sequence[Any]) -> list[Any]:
         """Call a function: arrays for memrefs, which are used in place, numbers for the rest.
 
-        An array may have another shape than its memref, of as many elements, where one of both is
-        flat. Returns the results: numpy scalars, and arrays for vectors and memrefs.
+        An array may have another shape of as many elements than its memref. Returns the results:
+        numpy scalars, and arrays for vectors and memrefs.
 
         Raises UopcError [no-function], [bad-input], [not-interpreted], [out-of-bounds],
         [read-only], [bad-step] or [bad-cast].
@@ -174,13 +174,12 @@ def _shape_for(
     stated = [max(n, -1) for n in type_.get_shape()]  # -1 where it is dynamic
     if len(stated) == len(shape) and all(n in (-1, m) for n, m in zip(stated, shape, strict=True)):
         return shape
+    # Another shape of as many elements: a flat form, or a view that leaves out axes of size 1.
     count = int(np.prod(shape, dtype=np.int64))
-    if len(stated) == 1 and stated[0] in (-1, count):
-        return (count,)
     dynamic = [k for k, n in enumerate(stated) if n < 0]
     known = int(np.prod([n for n in stated if n >= 0], dtype=np.int64))
-    if len(shape) == 1 and len(dynamic) <= 1 and known and count % known == 0:
-        fitted = tuple(count // known if n < 0 else n for n in stated)
+    if len(dynamic) <= 1:
+        fitted = tuple((count // known if known else 0) if n < 0 else n for n in stated)
         if int(np.prod(fitted, dtype=np.int64)) == count:
             return fitted
     raise UopcError(

@@ -402,4 +402,5 @@ class _Part:
         axes = tuple(sorted((*order, *rest)))
         data = full(value, axes, self.extents)
         data = np.transpose(data, [axes.index(axis) for axis in (*order, *rest)])
-        return data.reshape(-1, *(self.extents[axis] for axis in rest))
+        steps = int(np.prod([self.extents[axis] for axis in order], dtype=np.int64))
+        return data.reshape(steps, *(self.extents[axis] for axis in rest))
