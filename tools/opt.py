@@ -42,11 +42,11 @@ from uopc.passes.pipelines import pipeline_factories
 from uopc.passes.registry import pass_factories
 from uopc.passes.resolve import did_you_mean, find_name, resolve_pipeline
 from uopc.passes.timing import TimePasses, Timing, count_ops
+from uopc.tools.argument_parser import ToolArgumentParser
 from uopc.tools.expected_diagnostics import check_expectations, find_expectations
 from uopc.tools.opt_arguments import (
     DESCRIPTION,
     EPILOG,
-    OptArgumentParser,
     add_own_arguments,
     note_absent_passes,
     print_request,
@@ -84,7 +84,7 @@ class UopcOptMain(xDSLOptMain):
         self.register_all_targets()
         for pass_class in extra_passes:
             self.register_pass(pass_class.name, _constant(pass_class))
-        parser = OptArgumentParser(
+        parser = ToolArgumentParser(
             "uopc-opt",
             description=description,
             epilog=EPILOG,

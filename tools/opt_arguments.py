@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from uopc.dialects.errors import UopcError
 from uopc.passes.ir_printing import PrintRequest
@@ -25,35 +25,6 @@ Pass names and option names may be written with - or _. In MLIR's form
 builtin.module(a,func.func(b)) the nested passes run on the whole module, in the order written.
 Exit status: 0 good, 1 the input is at fault, 2 a bug in the compiler.
 """
-
-
-class OptArgumentParser(argparse.ArgumentParser):
-    """Raises UopcError [bad-argument] instead of leaving; names the nearest options."""
-
-    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] -- argparse's overloads cannot be repeated
-        """Parse; an unknown option is answered with the nearest ones."""
-        parsed, unknown = self.parse_known_args(args, namespace)
-        if not unknown:
-            return parsed
-        flags = [each for each in unknown if each.startswith("-")]
-        known = [flag for action in self._actions for flag in action.option_strings]
-        if not flags:
-            raise UopcError(
-                "bad-argument",
-                f"more than one input file: {' '.join(unknown)}",
-                hint="give one file; its options start with -",
-            )
-        name = flags[0].partition("=")[0]
-        guess = did_you_mean(name, known)
-        raise UopcError(
-            "bad-argument",
-            f"there is no option {name}",
-            hint=f"{guess} --help lists all".strip(),
-        )
-
-    def error(self, message: str) -> NoReturn:
-        """Called by argparse for any mistake."""
-        raise UopcError("bad-argument", message, hint=f"{self.prog} --help lists all options")
 
 
 def add_own_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uopc.dialects.errors import UopcError
+from uopc.tools.argument_parser import ToolArgumentParser
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +30,7 @@ TIMED_SECONDS = 0.2
 
 def build_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = ToolArgumentParser(
         prog="uopc-run",
         description="Compile a program of tensor ops, run it and print its results.",
     )
@@ -43,7 +44,7 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="inputs: an .npz with the arguments' names (or arr_0, …), or one .npy an argument",
     )
-    add("--seed", type=int, default=0, help="seed of the random inputs (default 0)")
+    add("--seed", type=_seed, default=0, help="seed of the random inputs (default 0)")
     add(
         "--size",
         action="append",
@@ -89,6 +90,12 @@ def build_parser() -> argparse.ArgumentParser:
     add("--quiet", "-q", action="store_true", help="do not print the results")
     add("--show-traceback", action="store_true", help="show where an error was raised")
     return parser  # fmt: skip
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a number from 0 on, got '{text}'")
+    return int(text)
 
 
 def run_file(options: argparse.Namespace) -> int:
@@ -225,7 +232,7 @@ def _as_declared(plan: Plan, position: int, array: Array) -> Array:
     return array
 
 
-def _read(file: str) -> Any:
+def _read(file: str) -> Array | dict[str, Array]:
     import numpy as np
 
     path = Path(file)
@@ -235,7 +242,8 @@ def _read(file: str) -> Any:
         loaded = np.load(path, allow_pickle=False)
         return loaded if path.suffix == ".npy" else {n: loaded[n] for n in loaded.files}
     except (OSError, ValueError, EOFError, KeyError) as error:
-        raise UopcError("bad-input-file", f"'{file}' cannot be read: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise UopcError("bad-input-file", f"'{file}' cannot be read: {reason}") from error
     except Exception as error:  # zipfile's own errors have no common base
         raise UopcError("bad-input-file", f"'{file}' is damaged: {error}") from error
 
@@ -294,7 +302,8 @@ def _write(file: str, results: dict[str, Array]) -> None:
         part.replace(path)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise UopcError("bad-output-file", f"'{file}' cannot be written: {error}") from error
+        reason = error.strerror or error
+        raise UopcError("bad-output-file", f"'{file}' cannot be written: {reason}") from error
 
 
 def _check(
@@ -360,8 +369,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from uopc.tools.reporting import run_guarded, use_utf8
 
     use_utf8()
-    options = build_parser().parse_args(arguments)
-    return run_guarded(lambda: run_file(options), options.show_traceback)
+    words = sys.argv[1:] if arguments is None else arguments
+    show_traceback = "--show-traceback" in words  # known before the words are understood
+    return run_guarded(lambda: run_file(build_parser().parse_args(words)), show_traceback)
 
 
 if __name__ == "__main__":
