@@ -20,6 +20,7 @@ from uopc.dialects import kernel as k
 from uopc.dialects.element_types import ElementType, element_type
 from uopc.dialects.errors import UopcError
 from uopc.dialects.kernel_signature import buffer_of
+from uopc.dialects.locations import location_of
 from uopc.dialects.numbers import dense_array
 from uopc.dialects.op_text import op_text
 from uopc.dialects.rounding import Array
@@ -115,7 +116,15 @@ class _Plan:
         return unwritten(op.sizes.data, row, self.symbols)
 
     def _launch(self, op: k.LaunchOp, operands: list[Any]) -> None:
-        kernel = self.kernels[op.kernel.string_value()]
+        kernel = self.kernels.get(op.kernel.string_value())
+        if kernel is None:
+            raise UopcError(
+                "not-interpreted",
+                f"{op.kernel} is a kernel for a GPU, in blocks and threads",
+                hint="interpret the module as it is before linearize, or run it: "
+                "uopc-run --target cuda, with UOPC_CUDA=emulator where there is no GPU",
+                location=location_of(op),
+            )
         count = len(op.sizes)
         buffers: list[Array] = []
         for position, array in enumerate(operands[count:]):
