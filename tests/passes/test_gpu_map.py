@@ -373,3 +373,62 @@ def lower_kernel(text: str) -> None:
 
     passes = resolve_pipeline("apply-schedule,linearize", pass_factories())
     run_passes(make_context(), read_program(text), passes)
+
+
+# -- programs as a whole ---------------------------------------------------------------------------
+
+
+def test_indices_beyond_32_bits_are_computed_in_64(graph):
+    n = symbol("n", 1, 1 << 36)
+    x = graph.input("x", (n, 8))
+    executable = on_gpu(graph.module(graph.op("add", x, x), graph.reduce("add", x, 1)))
+    assert "int32_t" not in executable.source.partition("extern")[2]
+    a = RANDOM.integers(-9, 9, (70, 8)).astype(np.float32)
+    double, sums = executable(a)
+    np.testing.assert_array_equal(double, a + a)
+    np.testing.assert_array_equal(sums, a.sum(1))
+
+
+def test_a_program_without_kernels(graph):
+    executable = on_gpu(graph.module(graph.input("x", (3, 4))))
+    a = floats(3, 4)
+    np.testing.assert_array_equal(executable(a), a)
+
+
+TWO_PLANS = """
+func.func @first(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
+  %c = utensor.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>
+  %y = utensor.add %x, %c : tensor<3xf32>
+  func.return %y, %c : tensor<3xf32>, tensor<3xf32>
+}
+func.func @second(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %c = utensor.constant dense<[5.0, 6.0, 7.0]> : tensor<3xf32>
+  %y = utensor.add %x, %c : tensor<3xf32>
+  func.return %y : tensor<3xf32>
+}
+"""
+
+
+def test_the_constants_of_several_plans_in_one_file():
+    program = lower(read_program(TWO_PLANS), CompileRequest(target="cuda")).cuda_program()
+    x = np.zeros(3, np.float32)
+    first = load_cuda_program(program, "first", debug=0)(x)
+    np.testing.assert_array_equal(first, [[1, 2, 3], [1, 2, 3]])
+    np.testing.assert_array_equal(load_cuda_program(program, "second", debug=0)(x), [5, 6, 7])
+
+
+@pytest.mark.parametrize("kind", ["add", "max", "set"])
+def test_scatter_updates_in_order(kind: str):
+    text = f"""
+    func.func @f(%x: tensor<300xi32>, %at: tensor<50xi32>, %y: tensor<50xi32>) -> tensor<300xi32> {{
+      %z = utensor.scatter {kind} %x, %at, %y axis 0
+        : tensor<300xi32>, tensor<50xi32>, tensor<50xi32> -> tensor<300xi32>
+      func.return %z : tensor<300xi32>
+    }}"""
+    inputs = (
+        RANDOM.integers(-9, 9, 300).astype(np.int32),
+        RANDOM.integers(-3, 40, 50).astype(np.int32),
+        RANDOM.integers(-9, 9, 50).astype(np.int32),
+    )
+    expected = compile_program(text, "interpreter")(*inputs)
+    np.testing.assert_array_equal(on_gpu(text)(*inputs), expected)
