@@ -101,7 +101,7 @@ class UopcOptMain(xDSLOptMain):
     # Registration: xDSL's multiverse has uopc's own things only where uopc is installed.
 
     def register_all_dialects(self) -> None:
-        """Register the dialects of the environment, and uopc's; arith takes vectors, gpu shuffles."""
+        """Register the environment's dialects and uopc's; arith takes vectors, gpu shuffles."""
         install()
         extend_gpu()
         super().register_all_dialects()

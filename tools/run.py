@@ -198,10 +198,10 @@ def _inputs(plan: Plan, sizes: dict[str, int], options: argparse.Namespace) -> l
     ordered: list[Array] = []
     for file in options.input:
         loaded = _read(file)
-        if isinstance(loaded, dict):
-            arrays.update(loaded)
-        else:
+        if isinstance(loaded, np.ndarray):
             ordered.append(loaded)
+        else:
+            arrays.update(loaded)
     if arrays and ordered:
         raise UopcError("mixed-inputs", "give either one .npz or .npy files, not both")
     if ordered:
