@@ -4,11 +4,12 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+CONFORMANCE ?= ../shared/conformance
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 FOLDERS := dialects passes lowering runtime frontend interpreters tools benchmarks tests
 
-.PHONY: demo test lint types pytest lit format docs pictures clean
+.PHONY: demo test lint types pytest lit conformance format docs pictures clean
 
 demo: $(INSTALLED)
 	$(BIN)/uopc-run examples/softmax.mlir --show all --check --quiet
@@ -27,6 +28,11 @@ pytest: $(INSTALLED)
 
 lit: $(INSTALLED)
 	$(BIN)/lit -q --order=lexical tests/filecheck
+
+# StableHLO's own test programs, where a folder of them is: make conformance CONFORMANCE=FOLDER
+conformance: $(INSTALLED)
+	$(BIN)/python tests/conformance/run_conformance.py $(CONFORMANCE)
+	$(BIN)/python tests/conformance/run_conformance.py $(CONFORMANCE) --target c
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import SSAValue
 
@@ -123,6 +123,7 @@ def describe_function(op: FuncOp) -> Plan:
         size
         for inner in op.walk()
         for value in (*inner.results, *op.body.block.args)
+        if isinstance(value.type, TensorType)  # the flag of a loop is none
         for size in sizes_of(tensor_of(value))
     ]
     symbols = tuple(Symbol(s.name, s.lower, s.upper) for s in symbols_in(sizes))

@@ -32,6 +32,7 @@ from uopc.dialects.tensor_elementwise import element_of, tensor_of
 from uopc.interpreters import movement, reductions, rounding
 from uopc.interpreters.elementwise import BINARY, UNARY, elementwise
 from uopc.interpreters.symbols import bind_symbols, concrete
+from uopc.interpreters.tensor_control import CONTROL
 
 Symbols = Mapping[str, int]
 NO_SYMBOLS: Symbols = {}
@@ -160,24 +161,36 @@ Handler = Callable[[Operation, list[Any]], Sequence[Any]]
 
 
 def run_block(
-    block: Block, arguments: Sequence[Any], symbols: Symbols, handler: Handler | None = None
+    block: Block,
+    arguments: Sequence[Any],
+    symbols: Symbols,
+    handler: Handler | None = None,
+    outer: Mapping[SSAValue, Any] | None = None,
 ) -> list[Any]:
     """Run a block's ops in order; the values that its last op takes.
 
-    Values are dropped after their last use. Ops that are not of utensor go to `handler`.
-    Raises UopcError [not-interpreted] for an op that neither knows.
+    Values are dropped after their last use. `outer` are values of the blocks around. Ops that are
+    not of utensor, nor of tensor_control.py, go to `handler`.
+    Raises UopcError [not-interpreted] for an op that nobody knows.
     """
     last_use = _last_uses(block)
-    values: dict[SSAValue, Any] = dict(zip(block.args, arguments, strict=True))
+    values: dict[SSAValue, Any] = {**(outer or {}), **zip_values(block, arguments)}
     operands: list[Any] = []
     for op in block.ops:
         operands = [values[operand] for operand in op.operands]
-        for operand in op.operands:
-            if last_use[operand] is op:
-                values.pop(operand, None)
+        if not op.regions:
+            for operand in op.operands:
+                if last_use[operand] is op:
+                    values.pop(operand, None)
         semantics = TENSOR_SEMANTICS.get(type(op))
         if semantics is not None:
             results: Sequence[Any] = (semantics(op, operands, symbols),)
+        elif (control := CONTROL.get(type(op))) is not None:
+
+            def run(inner: Block, given: Sequence[Any]) -> list[Any]:
+                return run_block(inner, given, symbols, handler, values)
+
+            results = control(op, operands, run)
         elif handler is not None:
             results = handler(op, operands)
         else:
@@ -193,11 +206,18 @@ def run_block(
     return operands
 
 
+def zip_values(block: Block, arguments: Sequence[Any]) -> dict[SSAValue, Any]:
+    """A block's arguments with their values."""
+    return dict(zip(block.args, arguments, strict=True))
+
+
 def _last_uses(block: Block) -> dict[SSAValue, Operation]:
+    """The op of the block that uses a value last, be it in its regions."""
     last: dict[SSAValue, Operation] = {}
     for op in block.ops:
-        for operand in op.operands:
-            last[operand] = op
+        for inner in op.walk() if op.regions else (op,):
+            for operand in inner.operands:
+                last[operand] = op
     return last
 
 

@@ -7,7 +7,8 @@ move the elements of short constants. Counters of loops and clamped indices vani
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
@@ -63,7 +64,12 @@ class Builder:
         self._constants: dict[tuple[Attribute, Attribute], SSAValue] = {}
 
     def append(self, op: Operation) -> SSAValue:
-        """Add an op; its result. Raises UnsupportedError for the one op too many."""
+        """Add an op; its first result. Raises UnsupportedError for the one op too many."""
+        self.add(op)
+        return op.results[0]
+
+    def add(self, op: Operation) -> None:
+        """Add an op of any results, as `append` does."""
         self.count += 1
         if self.count > MAX_OPS:
             raise UnsupportedError(
@@ -74,7 +80,14 @@ class Builder:
         if self.location is not None:
             op.location = cast(Any, self.location)
         self.block.add_op(op)
-        return op.results[0]
+
+    @contextmanager
+    def inside(self, block: Block) -> Generator[None]:
+        """Append to a block of a region; constants made there are not known outside of it."""
+        outer, self.block = self.block, block
+        constants, self._constants = self._constants, dict(self._constants)
+        yield
+        self.block, self._constants = outer, constants
 
     # Constants.
 

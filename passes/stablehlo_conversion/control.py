@@ -1,13 +1,15 @@
 """Functions, choices and loops. All ops here are without effects, so `if` and `case` compute every
-branch and choose; a loop whose condition is known in each step is written out."""
+branch and choose; a loop whose condition is known in each step is written out, and any other
+becomes scf.while."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, cast
 
-from xdsl.dialects.builtin import SymbolRefAttr, i32
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects import scf, tensor
+from xdsl.dialects.builtin import SymbolRefAttr, i1, i32
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from uopc.dialects import tensor_elementwise as e
 from uopc.passes.stablehlo_conversion.builder import known_integer, shape_of
@@ -77,19 +79,45 @@ def _case(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
 
 def _while(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
     values = list(x)
-    for _ in range(MAX_STEPS + 1):
-        condition = c.nested(op, body(op, 0), values)
-        if len(condition) != 1:
-            raise invalid(op, "needs one condition")
-        known = known_integer(condition[0])
+    for _ in range(MAX_STEPS):
+        condition = _test(c, op, values)
+        known = known_integer(condition)
         if known is None:
-            raise unsupported(op, "the number of steps depends on data")
+            return _loop(c, op, values)
         if not known:
             return values
         values = c.nested(op, body(op, 1), values)
         # What a step computed is read by all later ones: once, not again in each of them.
         values = [v if v in x else c.build.stage(v) for v in values]
-    raise unsupported(op, f"more than {MAX_STEPS} steps")
+    return _loop(c, op, values)
+
+
+def _test(c: Conversion, op: Operation, values: list[SSAValue]) -> SSAValue:
+    condition = c.nested(op, body(op, 0), values)
+    if len(condition) != 1 or shape_of(condition[0]):
+        raise invalid(op, "needs one condition")
+    return condition[0]
+
+
+def _loop(c: Conversion, op: Operation, values: list[SSAValue]) -> Values:
+    """A loop whose number of steps depends on data: scf.while between the tensor ops."""
+    types = [v.type for v in values]
+    blocks = [Block(arg_types=types), Block(arg_types=types)]
+    for block, old in zip(blocks, (body(op, 0), body(op, 1)), strict=True):
+        for new, argument in zip(block.args, old.args, strict=True):
+            new.name_hint = argument.name_hint
+    before, after = blocks
+    with c.build.inside(before):
+        flag = c.build.append(tensor.ExtractOp(_test(c, op, list(before.args)), [], i1))
+        c.build.add(scf.ConditionOp(flag, *before.args))
+    with c.build.inside(after):
+        results = c.nested(op, body(op, 1), list(after.args))
+        if [v.type for v in results] != types:
+            raise invalid(op, "has a body that gives other types than it takes")
+        c.build.add(scf.YieldOp(*results))
+    loop = scf.WhileOp(values, types, Region(before), Region(after))
+    c.build.add(loop)
+    return loop.results
 
 
 _IDENTITY_CALLS = frozenset(
