@@ -33,6 +33,7 @@ from uopc.dialects.sizes import (
     sizes_of,
     tensor_type,
 )
+from uopc.dialects.tensor_elementwise import element_of
 
 Buffer = MemRefType[Attribute]
 
@@ -55,7 +56,7 @@ def buffer_of(value: SSAValue) -> Buffer:
 
 
 def check_sizes(buffer: Buffer, sizes: SizesAttr | None, what: str) -> None:
-    """Verify that the sizes given for a buffer are those of its type."""
+    """Verify that the sizes given for a buffer are those of its type, and what it holds."""
     shape = buffer.get_shape()
     if sizes is None:
         if DYNAMIC_INDEX in shape:
@@ -65,7 +66,9 @@ def check_sizes(buffer: Buffer, sizes: SizesAttr | None, what: str) -> None:
         given = sizes.data
     if tuple(s if isinstance(s, int) else DYNAMIC_INDEX for s in given) != shape:
         raise VerifyException(f"{what}: sizes [{', '.join(map(str, given))}] do not fit {buffer}")
-    sizes_of(tensor_type(buffer.element_type, tuple(given)))
+    tensor = tensor_type(buffer.element_type, tuple(given))
+    sizes_of(tensor)
+    element_of(tensor)
 
 
 def print_buffer(

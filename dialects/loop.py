@@ -79,6 +79,8 @@ from uopc.dialects.loop_index import ValidOp as ValidOp
 from uopc.dialects.loop_index import ValueOp as ValueOp
 
 RANGE_KINDS = ("loop", "reduce", "unroll", "vector", "thread", "block", "lane")
+MAX_END = 1 << 48
+"""No loop counts further: at a nanosecond a step, three days."""
 TILE_SPACES = ("local", "register", "shared")
 
 
@@ -125,11 +127,11 @@ class RangeOp(IRDLOperation):
             raise VerifyException(
                 f"unknown kind '{self.kind.data}': expected one of {', '.join(RANGE_KINDS)}"
             )
-        if self.maximum is not None and self.maximum.value.data < 0:
-            raise VerifyException(f"max is at least 0, got {self.maximum.value.data}")
+        if self.maximum is not None and not 0 <= self.maximum.value.data <= MAX_END:
+            raise VerifyException(f"max is 0 to {MAX_END}, got {self.maximum.value.data}")
         end = self.constant_end
-        if end is not None and end < 0:
-            raise VerifyException(f"a range ends at 0 or later, got {end}")
+        if end is not None and not 0 <= end <= MAX_END:
+            raise VerifyException(f"a range ends at 0 to {MAX_END}, got {end}")
         if end is None and self.maximum is None:
             raise VerifyException("a range whose end is not a number needs 'max N'")
         if end is None and self.kind.data in ("unroll", "vector"):

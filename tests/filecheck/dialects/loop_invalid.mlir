@@ -3,7 +3,7 @@
 
 ukernel.kernel @k ins(%x : memref<4x8xf32>, %p : memref<4xi32>) outs(%o : memref<4xf32>) {
   %i = uloop.range 4
-  // expected-error@+1 {{a range ends at 0 or later, got -1}}
+  // expected-error@+1 {{a range ends at 0 to 281474976710656, got -1}}
   %j = uloop.range -1
 }
 
@@ -27,7 +27,7 @@ ukernel.kernel @k ins(%x : memref<4x8xf32>, %p : memref<4xi32>) outs(%o : memref
 
 ukernel.kernel @k ins(%x : memref<4x8xf32>, %p : memref<4xi32>) outs(%o : memref<4xf32>) {
   %i = uloop.range 4
-  // expected-error@+1 {{max is at least 0, got -4}}
+  // expected-error@+1 {{max is 0 to 281474976710656, got -4}}
   %j = uloop.range %i max -4
 }
 
