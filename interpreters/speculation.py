@@ -35,7 +35,8 @@ class Speculation:
         self.unit = unit
         self.lanes: Lanes | None = None
         self.tracked = {buffer: self._notes(buffer) for buffer in tracked}
-        self._saved = [(m.data, m.data.copy()) for m in written] if self.tracked else []
+        kept = [m.data for m in written if self.tracked and m.data.flags.writeable]
+        self._saved = [(data, data.copy()) for data in kept]
 
     def _notes(self, buffer: Buffer) -> tuple[Array, Array]:
         """For each `unit` bytes who wrote and who read them."""
