@@ -45,6 +45,8 @@ from uopc.passes.loop_dag import LoopDag, own_ranges
 from uopc.passes.schedule_facts import in_order, is_neighbours, length, loads_of, name_of
 
 THREADS = 256
+THREADS_OF_A_LONG_ROW = 512
+"""Where few rows have to fill the GPU. Of 1,024 threads each would have 64 registers at most."""
 WARP = 32
 ROW_OF_A_WARP = 1024
 """Elements of a row that one warp reduces; longer rows get a block."""
@@ -212,7 +214,8 @@ def _share(
     commands: list[Command] = []
     names = Names(dag)
     order: list[str] = []
-    lanes = threads_for(longest, 1024 if count(dag, rows) < FEW_ROWS // 8 else THREADS)
+    few = count(dag, rows) < FEW_ROWS // 8
+    lanes = threads_for(longest, THREADS_OF_A_LONG_ROW if few else THREADS)
     if rows:
         row, commands = merged(rows)
         if longest <= ROW_OF_A_WARP and count(dag, rows) > 1:

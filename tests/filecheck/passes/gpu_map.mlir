@@ -39,7 +39,7 @@ ukernel.kernel @r_7 ins(%x : memref<7x5000xf32>) outs(%o : memref<7xf32>) {
   %s = uloop.reduce max %v over (%j) : f32
   uloop.store %s, %o[%i] : memref<7xf32>
 }
-// CHECK: schedule = "mark i block; split j = j0 jt:1024:lane; order i"
+// CHECK: schedule = "mark i block; split j = j0 jt:512:lane; order i"
 
 // Columns: each thread has one, and neighbours read neighbours.
 ukernel.kernel @r_9000 ins(%x : memref<50x9000xf32>) outs(%o : memref<9000xf32>) {
@@ -104,10 +104,10 @@ ukernel.kernel @other ins(%x : memref<8xf32>) outs(%o : memref<8xf32>) attribute
 
 // A block's warps meet in shared memory.
 // LINEAR:         ^bb0(%x: memref<7x5000xf32>, %o: memref<7xf32>):
-// LINEAR:           %sums = memref.alloca() : memref<32xf32, #gpu.address_space<workgroup>>
+// LINEAR:           %sums = memref.alloca() : memref<16xf32, #gpu.address_space<workgroup>>
 // LINEAR:           memref.store %{{.*}}, %sums
 // LINEAR:           "gpu.barrier"() : () -> ()
-// LINEAR-NEXT:      %{{.*}} = memref.load %sums
+// LINEAR:           %{{.*}} = memref.load %sums
 
 // LINEAR:         ^bb0(%a: memref<96x40xf32>, %b: memref<40x80xf32>, %o: memref<96x80xf32>):
 // LINEAR:           memref.alloca() : memref<4x16x16xf32, #gpu.address_space<workgroup>>
