@@ -103,7 +103,6 @@ class _Emitter:
         self.symbols = CudaSymbols(outlined.module, False, "cuda")
         self.symbols.declare_all()
         self.prelude = CudaPrelude()
-        self.arrays: set[str] = set()
         self.facts: dict[str, KernelFacts] = {}
 
     def source(self) -> CudaSource:
@@ -153,15 +152,14 @@ class _Emitter:
     # Functions.
 
     def device(self, signature: Signature) -> str:
-        printer, body = self.body(signature, {})
-        del printer
+        body = self.body(signature, {})
         lines = comment(signature.doc) if signature.doc else []
         return "\n".join([*lines, _device_head(signature), "{", *body, "}"])
 
     def kernel(self, kernel: Kernel, signature: Signature) -> str:
         places, total = _shared_places(kernel.function)
         dynamic = total > STATIC_SHARED_LIMIT
-        _, body = self.body(signature, places if dynamic else {})
+        body = self.body(signature, places if dynamic else {})
         if dynamic:
             array = f"extern __shared__ __align__({ALIGNMENT}) unsigned char shared_memory[];"
             body = [f"    {array}", *body]
@@ -174,9 +172,8 @@ class _Emitter:
             head += f" __launch_bounds__({math.prod(kernel.block_size)})"
         return "\n".join([*lines, head, *_called(signature), "{", *body, "}"])
 
-    def body(
-        self, signature: Signature, places: dict[Operation, int]
-    ) -> tuple[CudaPrinter, list[str]]:
+    def body(self, signature: Signature, places: dict[Operation, int]) -> list[str]:
+        """The statements of a function; `places` of its arrays in dynamic shared memory."""
         op = signature.op
         if len(op.body.blocks) != 1:
             self.fail(op, f"function @{op.sym_name.data} has branches between blocks")
@@ -202,8 +199,7 @@ class _Emitter:
         if handler is None:
             p.unsupported(last)
         handler(p, last)
-        self.arrays.update(p.used_arrays)
-        return p, p.finish([parameter.name for parameter in signature.parameters])
+        return p.finish([parameter.name for parameter in signature.parameters])
 
 
 _NEXT_ROW = ",\n    "
