@@ -177,6 +177,28 @@ CHLO_ROWS: dict[str, Row] = {
     ),
 }  # fmt: skip
 
+ARITIES: dict[int, str] = {
+    0: "constant iota",
+    1: (
+        "abs bitcast_convert broadcast broadcast_in_dim cbrt ceil cholesky convert cosine "
+        "count_leading_zeros exponential exponential_minus_one fft floor get_dimension_size imag "
+        "is_finite log log_plus_one logistic negate not popcnt real reduce_precision reshape "
+        "reverse round_nearest_afz round_nearest_even rsqrt sign sine slice sqrt tan tanh "
+        "transpose acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf erf_inv "
+        "erfc is_inf is_neg_inf is_pos_inf lgamma sinh square"
+    ),
+    2: (
+        "add and atan2 compare complex convolution divide dot dot_general dynamic_broadcast_in_dim "
+        "dynamic_reshape gather maximum minimum mulhi multiply next_after or pad polygamma power "
+        "remainder shift_left shift_right_arithmetic shift_right_logical subtract "
+        "triangular_solve xor zeta"
+    ),
+    3: "clamp ragged_dot select select_and_scatter",
+}
+"""How many operands the ops of one result have, where that is always the same."""
+
+_ARITY = {name: arity for arity, names in ARITIES.items() for name in names.split()}
+
 
 def _op(dialect: str, name: str, row: Row) -> type[Operation]:
     """The class of an op, made from its row."""
@@ -186,11 +208,13 @@ def _op(dialect: str, name: str, row: Row) -> type[Operation]:
         "__annotations__": {
             "WORDS": ClassVar[Mapping[str, type[a.WordAttr]]],
             "PROPERTIES": ClassVar[frozenset[str]],
+            "ARITY": ClassVar[int | None],
             "FORM": ClassVar[Any],
         },
         "name": f"{dialect}.{name}",
         "WORDS": {each: _WORDS[each] for each in row.properties if each in _WORDS},
         "PROPERTIES": frozenset(row.properties),
+        "ARITY": _ARITY.get(name),
         **{f"{each}_": opt_prop_def(Attribute, prop_name=each) for each in row.properties},
         "traits": traits_def(IsTerminator() if name == "return" else Pure()),
     }

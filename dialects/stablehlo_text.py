@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, var_operand_def, var_region_def, var_result_def
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
 from uopc.dialects.stablehlo_attributes import WordAttr, field_text, parse_field_value
 
@@ -43,6 +44,17 @@ class HloOp(IRDLOperation, ABC):
     """The properties that are words, and of which enumeration."""
     PROPERTIES: ClassVar[frozenset[str]] = frozenset()
     """The names of the properties."""
+    ARITY: ClassVar[int | None] = None
+    """How many operands there are, of ops with one result; None if that differs."""
+
+    def verify_(self) -> None:
+        if self.ARITY is None:
+            return
+        if len(self.operands) != self.ARITY or len(self.results) != 1:
+            raise VerifyException(
+                f"expected {self.ARITY} operands and 1 result, got {len(self.operands)} and "
+                f"{len(self.results)}"
+            )
 
 
 @dataclass(frozen=True)

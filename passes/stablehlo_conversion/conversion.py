@@ -12,6 +12,7 @@ from typing import Any, cast
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from uopc.dialects.element_types import ElementType, element_type
 from uopc.dialects.errors import UnsupportedError, UopcError
@@ -120,11 +121,11 @@ class Conversion:
         """Convert a block of scalars for all elements of a shape at once."""
         outer, self.lift = self.lift, shape or None
         results = self.run(block, arguments)
-        results = [
-            self.build.spread(each, shape) if not shape_of(each) else each for each in results
-        ]
         self.lift = outer
-        return results
+        for each in results:
+            if shape_of(each) not in ((), shape):
+                raise invalid(self._calls[-1], f"has a body that gives {each.type}, no scalar")
+        return [self.build.spread(v, shape) if not shape_of(v) else v for v in results]
 
     def _convert(self, op: Operation) -> None:
         rule = self.rules.get(op.name)
@@ -136,7 +137,10 @@ class Conversion:
         operands = [self.value(operand) for operand in op.operands]
         for operand in op.operands:
             static_type(op, operand.type)
-        results = rule(self, op, operands)
+        try:
+            results = rule(self, op, operands)
+        except VerifyException as error:
+            raise invalid(op, str(error)) from error
         if len(results) != len(op.results):
             raise invalid(op, f"has {len(op.results)} results, expected {len(results)}")
         for old, new in zip(op.results, results, strict=True):

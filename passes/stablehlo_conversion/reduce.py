@@ -37,9 +37,13 @@ MAX_SCAN = 1024
 def combiner(c: Conversion, op: Operation, region: int = 0) -> Combine:
     """A body of scalars, run for all elements of a shape."""
     block = body(op, region)
+    count = len(block.args) // 2
 
     def combine(a: list[SSAValue], b: list[SSAValue]) -> list[SSAValue]:
-        return c.run_lifted(block, [*a, *b], shape_of(a[0]))
+        results = c.run_lifted(block, [*a, *b], shape_of(a[0]))
+        if len(results) != count or any(r.type != v.type for r, v in zip(results, a, strict=True)):
+            raise invalid(op, "has a body that gives other types than it takes")
+        return results
 
     return combine
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import i1
@@ -59,7 +60,12 @@ def _broadcast(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
 
 
 def _reshape(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
-    return x[:1] if c.lift is not None else [c.build.reshape(x[0], result_type(op)[1])]
+    if c.lift is not None:
+        return x[:1]
+    _, shape = result_type(op)
+    if math.prod(shape) != math.prod(shape_of(x[0])):
+        raise invalid(op, f"gives {list(shape)} the elements of {list(shape_of(x[0]))}")
+    return [c.build.reshape(x[0], shape)]
 
 
 def _transpose(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
@@ -92,6 +98,9 @@ def _concatenate(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
     if not x:
         raise invalid(op, "has no operands")
     check_axes(op, (axis,), len(shape_of(x[0])))
+    others = [(len(shape_of(v)), [n for k, n in enumerate(shape_of(v)) if k != axis]) for v in x]
+    if any(each != others[0] for each in others):
+        raise invalid(op, f"joins {', '.join(str(list(shape_of(v))) for v in x)} along {axis}")
     return [c.build.concatenate(x, axis)]
 
 

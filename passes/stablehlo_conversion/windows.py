@@ -197,13 +197,18 @@ def _select_and_scatter(c: Conversion, op: Operation, x: list[SSAValue]) -> Valu
         b.reshape(windows(b, v, window, fill), (*shape_of(source), math.prod(window.sizes)))
         for v, fill in ((operand, zero), (positions, outside))
     ]
-    select = combiner(c, op)
+
+    def select(a: SSAValue, z: SSAValue) -> SSAValue:
+        results = c.run_lifted(body(op), [a, z], shape_of(a))
+        if len(results) != 1:
+            raise invalid(op, "needs a body that selects by one truth value")
+        return results[0]
 
     def better(first: list[SSAValue], second: list[SSAValue]) -> list[SSAValue]:
         (a, at_a), (z, at_z) = first, second
         only_first = b.op(e.CmpltOp, at_z, b.like(at_z, 0))
         first_is_there = b.op(e.CmpleOp, b.like(at_a, 0), at_a)
-        chosen = b.op(e.AndOp, first_is_there, select([a], [z])[0])
+        chosen = b.op(e.AndOp, first_is_there, select(a, z))
         chosen = b.op(e.OrOp, only_first, chosen)
         return [b.where(chosen, a, z), b.where(chosen, at_a, at_z)]
 
