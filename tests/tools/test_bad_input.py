@@ -336,7 +336,7 @@ def test_a_thousand_arguments(in_folder):
         for k in range(count - 1)
     ]
     text = function("".join(lines), arguments, "tensor<2xi32>", f"%s{count - 1}")
-    exe = uopc.compile(text, debug=0)
+    exe = uopc.compile(text, opt_level=0, debug=0)
     result = exe(*(np.array([k, -k], np.int32) for k in range(count)))
     assert result.tolist() == [sum(range(count)), -sum(range(count))]
 
