@@ -95,3 +95,42 @@ func.func @wrap(%a: i32, %b: i32, %c: i8) -> i32 {
 // HEADER: int32_t wrap(int32_t a, int32_t b, int8_t c);
 
 // SHARED: {{^}}void r_4(const float *x, float *o);
+
+// Two loads a step from one buffer under conditions: GCC before 14 would mask the wrong lanes.
+func.func @pairs(%x: memref<8xf32> {llvm.noalias, llvm.readonly}, %c: i1, %n: index, %o: memref<8xf32> {llvm.noalias}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0.0 : f32
+  scf.for %i = %c0 to %c4 step %c1 {
+    %a = scf.if %c -> (f32) {
+      %v = memref.load %x[%i] : memref<8xf32>
+      scf.yield %v : f32
+    } else {
+      scf.yield %zero : f32
+    }
+    memref.store %a, %o[%i] : memref<8xf32>
+  }
+  scf.for %i = %c0 to %n step %c1 {
+    %a = scf.if %c -> (f32) {
+      %v = memref.load %x[%i] : memref<8xf32>
+      scf.yield %v : f32
+    } else {
+      scf.yield %zero : f32
+    }
+    memref.store %a, %o[%i] : memref<8xf32>
+  }
+  func.return
+}
+
+// CHECK: void pairs(const float *restrict x, uint8_t c, int64_t n, float *restrict o)
+// CHECK-NEXT: {
+// CHECK-NEXT:     for (int64_t i = 0; i < 4; i++) {
+// CHECK-NEXT:         float a;
+// CHECK-NEXT:         if (c) {
+// CHECK-NEXT:             load_alone();
+// CHECK-NEXT:             a = x[i];
+// CHECK:          for (int64_t i = 0; i < n; i++) {
+// CHECK-NEXT:         float a;
+// CHECK-NEXT:         if (c) {
+// CHECK-NEXT:             a = x[i];
