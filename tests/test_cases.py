@@ -401,3 +401,29 @@ def test_c44_inputs_of_any_stride(graph, form):
     before = given.copy()
     np.testing.assert_array_equal(everywhere(module, given, y), x + 2)
     np.testing.assert_array_equal(given, before)
+
+
+@pytest.mark.parametrize(
+    ("element", "positions"),
+    [
+        ("i8", [-128, -1, 0, 5, 127]),
+        ("ui8", [0, 5, 127, 200, 255]),
+        ("i64", [-(2**63), 2**63 - 1, 0, 299, 300]),
+        ("ui64", [0, 299, 300, 2**63, 2**64 - 1]),
+    ],
+)
+def test_positions_of_every_type(graph, element, positions):
+    """Types too small for the axis, and numbers too large for any index."""
+    x, u = graph.input("x", (300,), "i32"), graph.input("u", (5,), "i32")
+    i = graph.input("i", (5,), element)
+    module = graph.module(
+        graph.add_op(ut.GatherOp(x, i, 0)), graph.add_op(ut.ScatterOp("set", x, i, u, 0))
+    )
+    table, updates = np.arange(300, dtype=np.int32), np.arange(1000, 1005, dtype=np.int32)
+    taken, changed = everywhere(module, table, updates, np.array(positions, row(element)))
+    assert taken.tolist() == [min(299, max(0, p)) for p in positions]
+    expected = table.tolist()
+    for position, update in zip(positions, updates.tolist(), strict=True):
+        if 0 <= position < 300:
+            expected[position] = update
+    assert changed.tolist() == expected
