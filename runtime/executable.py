@@ -41,6 +41,7 @@ from uopc.runtime.buffers import (
 from uopc.runtime.compiler import CompileOptions
 from uopc.runtime.library import Library, load_library
 from uopc.runtime.packed_call import MAX_ARGUMENTS, packed_entry, packed_name, packed_source
+from uopc.runtime.prepared import PreparedCall
 from uopc.runtime.shapes import Binding, ShapeBinder
 from uopc.runtime.signature import Signature
 from uopc.runtime.stepper import KernelStepper
@@ -263,6 +264,20 @@ class Executable(PlanExecutable):
             lines += stepper.sources()
         self._stepper = stepper
         return stepper
+
+    def prepared(self) -> PreparedCall:
+        """The shortest way to call this plan, which has no symbols, again and again."""
+        inputs = [tuple(map(int, map(str, buffer.shape))) for buffer in self.plan.inputs]
+        binding = self._binder.bind(inputs)
+        return PreparedCall(
+            self.plan,
+            self._entry,
+            self._workspaces,
+            binding.written,
+            binding.outputs,
+            self._aliases,
+            self._constant,
+        )
 
     def _constant(self, index: int, shape: Shape) -> Array:
         buffer = self.plan.constants[index]

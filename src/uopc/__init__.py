@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from uopc.dialects.errors import UopcError
     from uopc.frontend.compile import compile, run
+    from uopc.frontend.debugging import debug
+    from uopc.frontend.plan_cache import cache_info, clear_cache
     from uopc.frontend.stablehlo import from_stablehlo
+    from uopc.frontend.tensor import Tensor
     from uopc.lowering.plan import Plan, Program
     from uopc.runtime.executable import Executable
 
@@ -26,13 +29,20 @@ _WHERE = {
     "Executable": "uopc.runtime.executable",
     "Plan": "uopc.lowering.plan",
     "Program": "uopc.lowering.plan",
+    "Tensor": "uopc.frontend.tensor",
     "UopcError": "uopc.dialects.errors",
+    "cache_info": "uopc.frontend.plan_cache",
+    "clear_cache": "uopc.frontend.plan_cache",
     "compile": "uopc.frontend.compile",
+    "debug": "uopc.frontend.debugging",
     "from_stablehlo": "uopc.frontend.stablehlo",
     "run": "uopc.frontend.compile",
 }
 
-__all__ = ["Executable", "Plan", "Program", "UopcError", "compile", "from_stablehlo", "run"]
+__all__ = [
+    "Executable", "Plan", "Program", "Tensor", "UopcError", "cache_info", "clear_cache", "compile",
+    "debug", "from_stablehlo", "run",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

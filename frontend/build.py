@@ -1,0 +1,41 @@
+"""From lazy nodes to a utensor function: for a miss of the plan cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Region, SSAValue
+
+from uopc.frontend.graph import Node, resolved
+from uopc.frontend.node_types import build_op, type_attribute
+
+
+def build_module(
+    order: Sequence[Node],
+    roots: Sequence[Node],
+    name: str = "realize",
+    names: Mapping[Node, str] | None = None,
+) -> ModuleOp:
+    """The module of a function from the buffers in `order` to the values of `roots`.
+
+    `order` is what graph.evaluation_order gives for the roots; each buffer in it is an argument,
+    in that order, called as `names` says.
+    """
+    block = Block()
+    values: dict[Node, SSAValue] = {}
+    for node in order:
+        if node.op == "buffer":
+            argument = block.insert_arg(type_attribute(node.shape, node.type), len(block.args))
+            if names and node in names:
+                argument.name_hint = names[node]
+            values[node] = argument
+        else:
+            op = build_op(node.op, [values[resolved(s)] for s in node.sources], node.attributes)
+            block.add_op(op)
+            values[node] = op.results[0]
+    results = [values[resolved(root)] for root in roots]
+    block.add_op(ReturnOp(*results))
+    types = FunctionType.from_lists([a.type for a in block.args], [r.type for r in results])
+    return ModuleOp([FuncOp(name, types, Region(block))])

@@ -1,0 +1,336 @@
+"""numpy's indexing: slices with any step, None, Ellipsis, whole numbers, and arrays of positions.
+
+Positions given as lists or numpy arrays are checked at once. Those in tensors are data, known
+only when the program runs: one beyond the end reads the last element, one before the start the
+first; assigning there does nothing. Masks are not taken, since their result's shape would depend on
+data: `mask.where(a, b)` chooses element by element.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+
+from uopc.frontend import nodes
+from uopc.frontend.core import (
+    Operand,
+    array_node,
+    bad,
+    broadcast_shapes,
+    is_tensor,
+    one_axis,
+    tensor,
+    wrap,
+)
+from uopc.frontend.graph import Node, Shape, apply, constant, iota
+
+if TYPE_CHECKING:
+    from uopc.frontend.tensor import Tensor
+
+Slice: TypeAlias = "slice[Any, Any, Any]"
+
+
+@dataclass
+class _Plan:
+    """An index taken apart: first cut each axis, then add and drop axes, then gather."""
+
+    begins: list[int] = field(default_factory=list[int])
+    counts: list[int] = field(default_factory=list[int])
+    steps: list[int] = field(default_factory=list[int])
+    """Of each axis of x: the first position, how many, and how far apart; a step below 0 walks
+    backwards."""
+    shape: list[int] = field(default_factory=list[int])
+    """After cutting, with new axes and without those that a number took away."""
+    arrays: list[tuple[int, Node]] = field(default_factory=list[tuple[int, Node]])
+    """Axes of that shape with the positions to gather from them."""
+
+
+def _parse(x: Tensor, key: Any) -> _Plan:
+    items: list[Any] = [*key] if isinstance(key, tuple) else [key]  # pyright: ignore[reportUnknownVariableType] (of anything)
+    real = sum(item is not None and item is not Ellipsis for item in items)
+    if sum(item is Ellipsis for item in items) > 1:
+        raise bad("bad-index", "an index has more than one '...'")
+    if real > x.ndim:
+        raise bad("bad-index", f"{real} indices for a tensor of rank {x.ndim}")
+    rest: list[Any] = [slice(None)] * (x.ndim - real)
+    if any(item is Ellipsis for item in items):
+        at = next(k for k, item in enumerate(items) if item is Ellipsis)
+        items[at : at + 1] = rest
+    else:
+        items += rest
+    advanced = any(_is_positions(item) for item in items)
+    plan = _Plan()
+    for item in items:
+        axis = len(plan.begins)
+        if item is None:
+            plan.shape.append(1)
+        elif isinstance(item, slice):
+            begin, end, step = _slice_bounds(cast(Slice, item), x.shape[axis])
+            _cut(plan, begin, len(range(begin, end, step)), step)
+            plan.shape.append(plan.counts[-1])
+        elif _is_positions(item):
+            size = x.shape[axis]
+            _cut(plan, 0, size, 1)
+            plan.arrays.append((len(plan.shape), _positions(item, size, axis)))
+            plan.shape.append(size)
+        else:
+            position = _position(item, x.shape[axis], axis)
+            _cut(plan, position, 1, 1)
+            if advanced:  # numpy counts it among the arrays
+                plan.arrays.append((len(plan.shape), constant(0, (), "i32")))
+                plan.shape.append(1)
+    return plan
+
+
+def _cut(plan: _Plan, begin: int, count: int, step: int) -> None:
+    plan.begins.append(begin)
+    plan.counts.append(count)
+    plan.steps.append(step)
+
+
+def _slice_bounds(item: Slice, size: int) -> tuple[int, int, int]:
+    try:
+        return item.indices(size)
+    except (TypeError, ValueError) as error:
+        raise bad("bad-index", f"slice {item}: {error}") from None
+
+
+def _is_positions(item: object) -> bool:
+    return is_tensor(item) or isinstance(item, np.ndarray | list)
+
+
+def _position(item: Any, size: int, axis: int) -> int:
+    if isinstance(item, bool | np.bool_):
+        raise _no_masks()
+    try:
+        position = operator.index(item)
+    except TypeError:
+        raise bad(
+            "bad-index",
+            f"an index is a {type(item).__name__}",
+            "expected whole numbers, slices, None, '...' or arrays of whole numbers",
+        ) from None
+    if not -size <= position < size:
+        raise bad("bad-index", f"position {position} is outside of axis {axis} of size {size}")
+    return position % size
+
+
+def _no_masks() -> Exception:
+    return bad(
+        "bad-index",
+        "an index of truth values is not taken: the shape of its result depends on data",
+        "mask.where(a, b) chooses element by element; (mask.where(x, 0)).sum() adds up a part",
+    )
+
+
+def _positions(item: Any, size: int, axis: int) -> Node:
+    if is_tensor(item):
+        node: Node = item.node
+        if node.type == "i1":
+            raise _no_masks()
+        if node.type[0] in "fb":
+            raise bad("bad-index", f"positions are whole numbers, got {node.type}", "cast first")
+    else:
+        array = np.asarray(item)
+        if array.dtype.kind == "b":
+            raise _no_masks()
+        if array.size and array.dtype.kind not in "iu":
+            raise bad("bad-index", f"positions are whole numbers, got {array.dtype}")
+        if array.size and not (-size <= int(array.min()) and int(array.max()) < size):
+            raise bad(
+                "bad-index",
+                f"positions {array.min()} to {array.max()} are not all inside of axis {axis} of "
+                f"size {size}",
+            )
+        node = array_node(array.astype(np.int64))
+    return wrapped_positions(node, size)
+
+
+def wrapped_positions(node: Node, size: int) -> Node:
+    """Positions below 0 counted from the end."""
+    if node.type.startswith("u"):
+        return node
+    zero = nodes.full_like(0, node)
+    wide = node if node.type in ("i32", "i64") else nodes.cast(node, "i32")
+    zero = nodes.full_like(0, wide)
+    shifted = nodes.add(wide, nodes.full_like(size, wide))
+    return nodes.where(nodes.binary("cmplt", wide, zero), shifted, wide)
+
+
+def getitem(x: Tensor, key: Any) -> Tensor:
+    """`x[key]`. Raises UopcError [bad-index]."""
+    plan = _parse(x, key)
+    node = nodes.reshape(_cut_node(x.node, plan), tuple(plan.shape))
+    return wrap(_gathered(node, plan) if plan.arrays else node)
+
+
+def _cut_node(node: Node, plan: _Plan) -> Node:
+    backwards = [k for k, s in enumerate(plan.steps) if s < 0 and plan.counts[k] > 0]
+    begins: list[int] = []
+    ends: list[int] = []
+    steps: list[int] = []
+    for begin, count, step in zip(plan.begins, plan.counts, plan.steps, strict=True):
+        last = begin + (count - 1) * step
+        first = min(begin, last) if count else 0
+        begins.append(first)
+        ends.append(max(begin, last) + 1 if count else 0)
+        steps.append(abs(step) if count > 1 else 1)
+    return nodes.flip(nodes.shrink(node, begins, ends, steps), backwards)
+
+
+def _gathered(node: Node, plan: _Plan) -> Node:
+    axes = [axis for axis, _ in plan.arrays]
+    rank = len(plan.shape)
+    target = broadcast_shapes(*[positions.shape for _, positions in plan.arrays])
+    if len(axes) == 1:
+        return take_node(node, plan.arrays[0][1], axes[0])
+    # All indexed axes become one, where the first of them stands, or in front if they are apart.
+    adjacent = axes == list(range(axes[0], axes[0] + len(axes)))
+    front = axes[0] if adjacent else 0
+    others = [k for k in range(rank) if k not in axes]
+    order = [*others[:front], *axes, *others[front:]]
+    moved = nodes.permute(node, order)
+    sizes = [node.shape[a] for a in axes]
+    merged = (*moved.shape[:front], math.prod(sizes), *moved.shape[front + len(axes) :])
+    linear = constant(0, target, "i64")
+    for (_, positions), size in zip(plan.arrays, sizes, strict=True):
+        held = nodes.broadcast(nodes.cast(positions, "i64"), target)
+        top = nodes.full_like(max(size - 1, 0), held)
+        held = nodes.binary("max", nodes.binary("min", held, top), nodes.full_like(0, held))
+        linear = nodes.add(nodes.scaled(linear, size), held)
+    return take_node(nodes.reshape(moved, merged), linear, front)
+
+
+def take_node(node: Node, positions: Node, axis: int) -> Node:
+    """gather, which needs elements to read unless nothing is read."""
+    shape: Shape = (*node.shape[:axis], *positions.shape, *node.shape[axis + 1 :])
+    if 0 in shape:
+        return constant(0, shape, node.type)
+    if node.shape[axis] == 0:
+        raise bad("bad-index", f"axis {axis} has no elements to take any from")
+    return nodes.gather(node, positions, axis)
+
+
+def take(x: Tensor, indices: Operand, axis: int | None = None) -> Tensor:
+    """Elements at positions along an axis, or of the flat tensor, as numpy.take."""
+    flat = x.flatten() if axis is None else x
+    at = 0 if axis is None else one_axis(axis, x.ndim)
+    positions: Any = indices if is_tensor(indices) else np.asarray(indices)
+    if not is_tensor(indices) and positions.ndim == 0:
+        positions = int(positions)
+    return getitem(flat, (*[slice(None)] * at, positions))
+
+
+def index_select(x: Tensor, axis: int, indices: Operand) -> Tensor:
+    """torch's name of `take` along an axis."""
+    return take(x, indices, axis)
+
+
+# -- assignment ------------------------------------------------------------------------------------
+
+
+def with_item(x: Tensor, key: Any, value: Operand) -> Tensor:
+    """x with the elements at `key` replaced, as numpy does for `x[key] = value`; x stays."""
+    plan = _parse(x, key)
+    if plan.arrays:
+        return _scattered(x, plan, key, value)
+    part = _filled(tensor(value) if not isinstance(value, bool | int | float) else value, plan, x)
+    placed = placed_node(part, x.shape, plan.begins, plan.counts, plan.steps)
+    mask = _mask(x.shape, plan)
+    return wrap(placed if mask is None else nodes.where(mask, placed, x.node))
+
+
+def _filled(value: Any, plan: _Plan, x: Tensor) -> Node:
+    """The value in the shape that cutting gave."""
+    from uopc.frontend.core import check_number
+
+    shape = tuple(plan.shape)
+    if is_tensor(value):
+        node = nodes.cast(value.node, x.node.type)
+        # numpy lets leading axes of size 1 fall away.
+        while len(node.shape) > len(shape) and node.shape[0] == 1:
+            node = nodes.reshape(node, node.shape[1:])
+        if broadcast_shapes(node.shape, shape) != shape:
+            raise bad("wrong-operands", f"shape {list(value.shape)} does not go into {list(shape)}")
+        node = nodes.broadcast(node, shape)
+    else:
+        check_number(value, x.node.type)
+        node = constant(value, shape, x.node.type)
+    return nodes.reshape(node, tuple(plan.counts))
+
+
+def placed_node(
+    part: Node, shape: Shape, begins: list[int], counts: list[int], steps: list[int]
+) -> Node:
+    """A part back at its place among zeros: what cutting took it from."""
+    if 0 in counts:
+        return constant(0, shape, part.type)
+    part = nodes.flip(part, [k for k, s in enumerate(steps) if s < 0])
+    part = dilated(part, [abs(s) for s in steps])
+    low = [min(b, b + (c - 1) * s) for b, c, s in zip(begins, counts, steps, strict=True)]
+    high = [n - a - p for n, a, p in zip(shape, low, part.shape, strict=True)]
+    return nodes.pad(part, low, high)
+
+
+def dilated(node: Node, steps: list[int]) -> Node:
+    """step - 1 zeros between neighbours along each axis."""
+    shape = node.shape
+    if all(s == 1 or n <= 1 for s, n in zip(steps, shape, strict=True)):
+        return node
+    rank = len(shape)
+    apart = nodes.reshape(node, tuple(k for n in shape for k in (n, 1)))
+    high = [k for s, n in zip(steps, shape, strict=True) for k in (0, s - 1 if n > 1 else 0)]
+    apart = nodes.pad(apart, [0] * (2 * rank), high)
+    wide = nodes.reshape(
+        apart, tuple(apart.shape[2 * k] * apart.shape[2 * k + 1] for k in range(rank))
+    )
+    ends = [(n - 1) * s + 1 if n > 1 else n for n, s in zip(shape, steps, strict=True)]
+    return nodes.shrink(wide, [0] * rank, ends)
+
+
+def _mask(shape: Shape, plan: _Plan) -> Node | None:
+    """Where the elements lie that a cut takes; None for everywhere."""
+    result: Node | None = None
+    for axis, size in enumerate(shape):
+        begin, count, step = plan.begins[axis], plan.counts[axis], plan.steps[axis]
+        if count == size:
+            continue
+        narrow = tuple(size if k == axis else 1 for k in range(len(shape)))
+        at = iota(axis, narrow, "i64")
+        first, last = sorted((begin, begin + (count - 1) * step))
+        if count == 0:
+            return constant(False, shape, "i1")
+        inside = nodes.binary(
+            "and",
+            nodes.binary("cmple", nodes.full_like(first, at), at),
+            nodes.binary("cmple", at, nodes.full_like(last, at)),
+        )
+        if abs(step) > 1 and count > 1:
+            offset = nodes.sub(at, nodes.full_like(first, at))
+            remainder = nodes.binary("mod", offset, nodes.full_like(abs(step), at))
+            inside = nodes.binary(
+                "and", inside, nodes.binary("cmpeq", remainder, nodes.full_like(0, at))
+            )
+        wide = nodes.expand(inside, shape)
+        result = wide if result is None else apply("and", (result, wide))
+    return result
+
+
+def _scattered(x: Tensor, plan: _Plan, key: Any, value: Operand) -> Tensor:
+    """Assignment at arrays of positions: through the positions of the flat tensor."""
+    count = math.prod(x.shape)
+    places = getitem(wrap(nodes.reshape(iota(0, (count,), "i64"), x.shape)), key)
+    source = tensor(value).cast(x.node.type).expand(places.shape)
+    flat = nodes.reshape(x.node, (count,))
+    updated = nodes.scatter(
+        "set",
+        flat,
+        nodes.reshape(places.node, (math.prod(places.shape),)),
+        nodes.reshape(source.node, (math.prod(places.shape),)),
+        0,
+    )
+    return wrap(nodes.reshape(updated, x.shape))

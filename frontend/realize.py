@@ -1,0 +1,126 @@
+"""Computing lazy nodes: one plan for all that is asked at a time, found by structure or compiled.
+
+    realize([a, b])        # afterwards a.realized and b.realized are buffers
+
+On a hit no IR is touched: the graph is walked once for its key, and one C call does the rest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from uopc.dialects.errors import UopcError
+from uopc.frontend.build import build_module
+from uopc.frontend.debugging import debug_level, sign_of_life
+from uopc.frontend.graph import Array, Node, buffer, evaluation_order, resolved
+from uopc.frontend.plan_cache import CachedPlan, Key, plans
+from uopc.runtime.buffers import address
+
+PLAN_NAME = "realize"
+
+
+def realize(nodes: Sequence[Node]) -> None:
+    """Compute nodes; the `realized` of each is its buffer afterwards, if it is no buffer itself.
+
+    Raises UopcError [value-while-tracing] if a value depends on an input of a function that is
+    being traced, and what compiling raises.
+    """
+    start = time.perf_counter()
+    wanted = dict.fromkeys(nodes)
+    roots: list[Node] = []
+    for node in wanted:
+        target = resolved(node)
+        if target.op == "buffer":
+            if target.array is None:
+                raise no_value_yet()
+            if node is not target:
+                node.realized = target
+        elif not _is_view(target):
+            roots.append(target)
+    if roots:
+        _run(list(dict.fromkeys(roots)), start)
+    for node in wanted:
+        if (target := resolved(node)) is not node:
+            node.realized = target
+
+
+def no_value_yet() -> UopcError:
+    """What is said where a value is read that exists only when a jitted function runs."""
+    return UopcError(
+        "value-while-tracing",
+        "this value is an input of the function that uopc.jit traces, or depends on one: "
+        "it is not known yet",
+        hint="inside of a jitted function use tensor ops (where, not if), or return the tensor "
+        "and read it outside",
+    )
+
+
+def _is_view(node: Node) -> bool:
+    """A reshape of a buffer is the same array in another shape: no kernel, no copy."""
+    source = node
+    while source.op == "reshape":
+        source = resolved(source.sources[0])
+    if source is node or source.op != "buffer" or source.array is None:
+        return False
+    node.realized = buffer(source.array.reshape(node.shape), node.type)
+    return True
+
+
+def structure_key(order: Sequence[Node], roots: Sequence[Node]) -> Key:
+    """The structure of a graph in evaluation order: see plan_cache.py."""
+    positions: dict[Node, int] = {}
+    key: list[object] = []
+    for position, node in enumerate(order):
+        positions[node] = position
+        key.append(node.kind)
+        for source in node.sources:
+            # Mostly a source stands for itself.
+            at = positions.get(source) if source.realized is None else None
+            key.append(positions[resolved(source)] if at is None else at)
+    key.append(len(order))
+    key += [positions[resolved(root)] for root in roots]
+    return tuple(key)
+
+
+def find_plan(order: Sequence[Node], roots: Sequence[Node], name: str = PLAN_NAME) -> CachedPlan:
+    """The compiled plan from the buffers of `order`, in its order, to `roots`."""
+
+    def make(miss: str) -> CachedPlan:
+        from uopc.frontend.compile import compile as compile_program
+        from uopc.runtime import debug as debug_output
+
+        if debug_level():
+            debug_output.say(f"{name}: compiling {len(order)} nodes; {miss}")
+        with sign_of_life(f"{len(order)} nodes"):
+            executable = compile_program(build_module(order, roots, name), debug=debug_level())
+        executable.schedule_seconds = 0.0
+        return CachedPlan(executable, executable.prepared())
+
+    return plans.get(structure_key(order, roots), make)
+
+
+def _run(roots: list[Node], start: float) -> None:
+    order = evaluation_order(roots)
+    inputs: list[Array] = []
+    for node in order:
+        if node.op == "buffer":
+            if node.array is None:
+                raise no_value_yet()
+            inputs.append(node.array)
+    plan = find_plan(order, roots)
+    for root, array in zip(roots, run_plan(plan, inputs, start), strict=True):
+        root.realized = buffer(array, root.type)
+
+
+def run_plan(plan: CachedPlan, inputs: Sequence[Array], start: float) -> Sequence[Array]:
+    """Call a plan on row-major arrays; `start` is when the work for this call began."""
+    level = debug_level()
+    if level == 0:
+        return plan.call(inputs, [address(array) for array in inputs])
+    executable = plan.executable
+    executable.debug = level
+    executable.schedule_seconds = time.perf_counter() - start
+    results: Any = executable(*inputs)
+    return [results] if len(executable.plan.outputs) == 1 else list(results)
