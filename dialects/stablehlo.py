@@ -185,15 +185,22 @@ ARITIES: dict[int, str] = {
         "is_finite log log_plus_one logistic negate not popcnt real reduce_precision reshape "
         "reverse round_nearest_afz round_nearest_even rsqrt sign sine slice sqrt tan tanh "
         "transpose acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf erf_inv "
-        "erfc is_inf is_neg_inf is_pos_inf lgamma sinh square"
+        "erfc is_inf is_neg_inf is_pos_inf lgamma sinh square constant_like"
     ),
     2: (
+        "broadcast_add broadcast_and broadcast_atan2 broadcast_compare broadcast_divide "
+        "broadcast_maximum broadcast_minimum broadcast_multiply broadcast_next_after broadcast_or "
+        "broadcast_polygamma broadcast_power broadcast_remainder broadcast_shift_left "
+        "broadcast_shift_right_arithmetic broadcast_shift_right_logical broadcast_subtract "
+        "broadcast_xor broadcast_zeta torch_index_select "
         "add and atan2 compare complex convolution divide dot dot_general dynamic_broadcast_in_dim "
         "dynamic_reshape gather maximum minimum mulhi multiply next_after or pad polygamma power "
         "remainder shift_left shift_right_arithmetic shift_right_logical subtract "
         "triangular_solve xor zeta"
     ),
-    3: "clamp ragged_dot select select_and_scatter",
+    3: "broadcast_select clamp ragged_dot select select_and_scatter",
+    4: "real_dynamic_slice",
+    5: "batch_norm_inference dynamic_pad",
 }
 """How many operands the ops of one result have, where that is always the same."""
 

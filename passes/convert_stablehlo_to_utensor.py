@@ -31,6 +31,7 @@ from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
 from uopc.passes.dce import erase_dead_ops
+from uopc.passes.stablehlo_conversion.broadcasting import broadcasting_rules
 from uopc.passes.stablehlo_conversion.control import CONTROL_RULES
 from uopc.passes.stablehlo_conversion.conversion import Conversion, Rule, static_type
 from uopc.passes.stablehlo_conversion.elementwise import ELEMENTWISE_RULES
@@ -44,7 +45,7 @@ from uopc.passes.stablehlo_conversion.shapes import LIFTABLE_SHAPES, SHAPE_RULES
 from uopc.passes.stablehlo_conversion.special import SPECIAL_RULES
 from uopc.passes.stablehlo_conversion.windows import WINDOW_RULES
 
-RULES: dict[str, Rule] = {
+_RULES: dict[str, Rule] = {
     **CONTROL_RULES,
     **ELEMENTWISE_RULES,
     **INDEX_RULES,
@@ -57,6 +58,7 @@ RULES: dict[str, Rule] = {
     **SPECIAL_RULES,
     **WINDOW_RULES,
 }
+RULES: dict[str, Rule] = {**_RULES, **broadcasting_rules(_RULES)}
 LIFTABLE = frozenset(
     {
         *ELEMENTWISE_RULES, *LIFTABLE_SHAPES, *SPECIAL_RULES,

@@ -432,8 +432,25 @@ CONTROL = [
     Case("an annotation", f"%r = stablehlo.custom_call @Sharding(%a) {{mhlo.sharding = \"{{replicated}}\"}} : ({t(X)}) -> {t(X)}", (X,), X),
 ]  # fmt: skip
 
+
+def standardized(x: Array) -> list[Array]:
+    """Features on axis 1, scale 2, offset 1, epsilon 1/8."""
+    mean, variance = x.mean((0, 2)), x.var((0, 2))
+    root = np.sqrt(variance + np.float32(0.125))
+    return [(x - mean[:, None]) / root[:, None] * 2 + 1, mean, variance]
+
+
+TWO, ONE = np.full(3, 2, np.float32), np.ones(3, np.float32)
+
+WRAPPED = [
+    Case("chlo.broadcast_subtract", "%r = chlo.broadcast_subtract %a, %b : (tensor<3x5xf32>, tensor<5xf32>) -> tensor<3x5xf32>", (X, LINE), X - LINE),
+    Case("chlo.broadcast_compare", '%r = "chlo.broadcast_compare"(%a, %b) <{comparison_direction = #chlo<comparison_direction GT>, broadcast_dimensions = array<i64: 0>}> : (tensor<3x5xf32>, tensor<3xf32>) -> tensor<3x5xi1>', (X, Y[:, 0].copy()), Y[:, :1] < X),
+    Case("batch_norm_training", '%r:3 = "stablehlo.batch_norm_training"(%a, %b, %c) <{epsilon = 0.125 : f32, feature_index = 1 : i64}> : (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>)', (A, TWO, ONE), standardized(A)),
+    Case("real_dynamic_slice", f"%s = stablehlo.constant dense<1> : tensor<2xi64>\n%l = stablehlo.constant dense<[3, 4]> : tensor<2xi64>\n%t = stablehlo.constant dense<[1, 2]> : tensor<2xi64>\n%r = stablehlo.real_dynamic_slice %a, %s, %l, %t : ({t(X)}, tensor<2xi64>, tensor<2xi64>, tensor<2xi64>) -> tensor<2x2xf32>", (X,), X[1:3, 1:4:2].copy()),
+]  # fmt: skip
+
 CASES = [
-    *ELEMENTWISE, *SHAPES, *REDUCTIONS, *PRODUCTS, *INDICES, *ORDERING, *SPECIAL, *CONTROL
+    *ELEMENTWISE, *SHAPES, *REDUCTIONS, *PRODUCTS, *INDICES, *ORDERING, *SPECIAL, *CONTROL, *WRAPPED
 ]  # fmt: skip
 
 
