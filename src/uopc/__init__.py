@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from uopc.dialects.errors import UopcError
     from uopc.frontend.compile import compile, run
     from uopc.frontend.debugging import debug
+    from uopc.frontend.jit import UopcWarning, jit
     from uopc.frontend.plan_cache import cache_info, clear_cache
     from uopc.frontend.stablehlo import from_stablehlo
     from uopc.frontend.tensor import Tensor
@@ -31,17 +32,19 @@ _WHERE = {
     "Program": "uopc.lowering.plan",
     "Tensor": "uopc.frontend.tensor",
     "UopcError": "uopc.dialects.errors",
+    "UopcWarning": "uopc.frontend.jit",
     "cache_info": "uopc.frontend.plan_cache",
     "clear_cache": "uopc.frontend.plan_cache",
     "compile": "uopc.frontend.compile",
     "debug": "uopc.frontend.debugging",
     "from_stablehlo": "uopc.frontend.stablehlo",
+    "jit": "uopc.frontend.jit",
     "run": "uopc.frontend.compile",
 }
 
 __all__ = [
-    "Executable", "Plan", "Program", "Tensor", "UopcError", "cache_info", "clear_cache", "compile",
-    "debug", "from_stablehlo", "run",
+    "Executable", "Plan", "Program", "Tensor", "UopcError", "UopcWarning", "cache_info",
+    "clear_cache", "compile", "debug", "from_stablehlo", "jit", "run",
 ]  # fmt: skip
 
 
