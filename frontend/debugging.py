@@ -49,6 +49,11 @@ def debug_level() -> int:
     return environment.debug_level() if level is None else level
 
 
+def chosen_level() -> int | None:
+    """The level of the innermost `debug` block, if there is one."""
+    return _level.get()
+
+
 @contextmanager
 def sign_of_life(what: str) -> Generator[None]:
     """While the block runs, tell a terminal after PATIENCE seconds, and from then on each second,

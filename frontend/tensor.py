@@ -25,7 +25,7 @@ from uopc.frontend import core, nodes, tracing
 from uopc.frontend.core import DTypeLike, array_node, bad, type_name
 from uopc.frontend.graph import Array, Node, Shape, apply, buffer, leaf
 from uopc.frontend.methods import Methods
-from uopc.frontend.realize import no_value_yet, realize
+from uopc.frontend.realize import realize
 
 
 class Tensor(Methods):
@@ -73,12 +73,13 @@ class Tensor(Methods):
     @property
     def node(self) -> Node:
         """The node of the lazy graph that has this tensor's value."""
+        node = self._node
         trace = tracing.current()
         if trace is not None and self._birth is not trace:
-            trace.seen(self)
-        if self._node.tracked and not tracing.state.gradients:
-            return apply("stage", (self._node,), ("detach",))
-        return self._node
+            node = trace.node_of(self)
+        if node.tracked and not tracing.state.gradients:
+            return apply("stage", (node,), ("detach",))
+        return node
 
     # -- what it is --------------------------------------------------------------------------------
 
@@ -153,21 +154,29 @@ class Tensor(Methods):
             return
         realize([t._node for t in tensors])
         for t in tensors:
-            # Without gradients the graph has served; with them it stays for `backward`.
-            if t._node.realized is not None and not t._node.tracked:
-                t._node = t._node.realized
-            elif t._node.op == "leaf":
-                t._node.sources = ()
+            t._settle()
 
     def _data(self) -> Array:
         node = self.node
-        if tracing.current() is not None:
-            raise no_value_yet()
+        trace = tracing.current()
+        if trace is not None:
+            trace.read(node)
         if node.array is None:
-            Tensor.realize_all(self)
-            node = self._node.realized or self._node
+            with tracing.untraced():
+                realize([node])
+            if trace is None:
+                self._settle()
+            node = node.realized or node
         assert node.array is not None
         return node.array
+
+    def _settle(self) -> None:
+        """Let go of the graph of a value that was computed, unless gradients need it."""
+        node = self._node
+        if node.realized is not None and not node.tracked:
+            self._node = node.realized
+        elif node.op == "leaf" and node.realized is not None:
+            node.sources = ()
 
     def numpy(self) -> Array:
         """The elements as a numpy array of one's own."""
@@ -259,15 +268,16 @@ class Tensor(Methods):
         """What `backward` added up here."""
         trace = tracing.current()
         if trace is not None and self._birth is not trace:
-            trace.seen(self)
+            return trace.gradient_of(self)
         return self._grad
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         trace = tracing.current()
         if trace is not None and self._birth is not trace:
-            trace.gradient_changed(self)
-        self._grad = value
+            trace.set_gradient(self, value)
+        else:
+            self._grad = value
 
     def detach(self) -> Tensor:
         """The same value, through which no gradient flows."""
@@ -288,8 +298,8 @@ class Tensor(Methods):
         """Take the value of a node of this shape and type; a leaf becomes another leaf."""
         trace = tracing.current()
         if trace is not None and self._birth is not trace:
-            trace.changed(self)
-        if self._node.op == "leaf":
+            trace.set_node(self, node)
+        elif self._node.op == "leaf":
             self._become_leaf(apply("stage", (node,), ("detach",)) if node.tracked else node)
         else:
             self._node = node

@@ -12,22 +12,30 @@ if TYPE_CHECKING:
 
 
 class Trace(Protocol):
-    """What tensors tell the trace of a function about."""
+    """What tensors made outside of a trace ask it for: inside, they have another value."""
 
-    def seen(self, tensor: Any) -> None:
-        """A tensor is about to be read."""
+    def node_of(self, tensor: Any) -> Node:
+        """The value of a tensor from outside."""
         ...
 
-    def changed(self, tensor: Any) -> None:
-        """A tensor is about to get another value."""
+    def set_node(self, tensor: Any, node: Node) -> None:
+        """Give it another value, as far as the traced function can see."""
         ...
 
-    def gradient_changed(self, tensor: Any) -> None:
-        """A tensor is about to get another gradient."""
+    def gradient_of(self, tensor: Any) -> Any:
+        """Its gradient, a tensor or None."""
+        ...
+
+    def set_gradient(self, tensor: Any, value: Any) -> None:
+        """Give it another gradient."""
         ...
 
     def drawn(self, make: Callable[[], Array], shape: Shape, type_: str) -> Node:
         """A random input, drawn by `make` at every call."""
+        ...
+
+    def read(self, node: Node) -> None:
+        """A value is wanted while tracing. Raises unless it is known and stays what it is."""
         ...
 
 
@@ -61,3 +69,13 @@ def traced_by(trace: Trace) -> Generator[None]:
         state.trace = before
         with _lock:
             _active -= 1
+
+
+@contextmanager
+def untraced() -> Generator[None]:
+    """Inside of the block this thread computes as if it traced nothing."""
+    before, state.trace = state.trace, None
+    try:
+        yield
+    finally:
+        state.trace = before

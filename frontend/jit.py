@@ -1,0 +1,248 @@
+"""uopc.jit: a function of tensors, traced once for each structure, then one call into C.
+
+    @uopc.jit
+    def step(x, y):
+        loss = model(x).cross_entropy(y)
+        ...
+        return loss
+
+The function runs in Python twice for each structure of its arguments (nesting, shapes, types): the
+second time to see that nothing it computes with has changed that is no argument. From then on a
+call loads arrays, calls the plan and stores arrays.
+
+* Tensors from outside are inputs, read anew at each call; what is assigned to them, and to their
+  `grad`, is stored at each call.
+* Python floats and ints are inputs as well, tensors of rank 0 inside. Where the function needs a
+  plain number (a size, an if, math.sin), it is traced again for each value, and a UopcWarning says
+  so. True, False, None and text are always part of the structure.
+* Random numbers are drawn anew at each call.
+* Where the second run differs from the first (a counter became a constant, say), the function is
+  traced at every call from then on, and a UopcWarning says so: slower, never wrong.
+* What it returns is tensors, in tuples, lists and dicts, and None.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from uopc.dialects.errors import UopcError
+from uopc.frontend import tracing
+from uopc.frontend.debugging import chosen_level, debug_level
+from uopc.frontend.graph import Array, Node, evaluation_order, resolved
+from uopc.frontend.jit_trace import NeedsNumber, Source, Tracer, TreeSpec, fast_key, flatten, key_of
+from uopc.frontend.node_types import NodeKind, node_kind, value_type
+from uopc.frontend.plan_cache import CachedPlan, Key, explain
+from uopc.frontend.realize import find_plan, run_plan, structure_key
+from uopc.frontend.tensor import Tensor
+from uopc.runtime.buffers import address
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+KEPT_STRUCTURES = 256
+"""Traces kept of one function; the one used longest ago goes first."""
+
+
+class UopcWarning(UserWarning):
+    """Something that works, but not as well as it could."""
+
+
+class _Replay:
+    """A traced function for one structure: what to load, which plan to call, what to store."""
+
+    def __init__(self, tracer: Tracer, result: Any, name: str) -> None:
+        self.spec, leaves = _result_leaves(result, name)
+        self.stores = tracer.stores()
+        roots = [leaf.node for leaf in leaves] + [s.node for s in self.stores if s.node is not None]
+        self.result_count = len(leaves)
+        order = evaluation_order(roots)
+        self.key: Key = structure_key(order, roots)
+        inputs = [node for node in order if node.op == "buffer"]
+        self.sources: list[Source] = [tracer.source_of(node) for node in inputs]
+        self.kinds: list[NodeKind] = [
+            node_kind("buffer", (), value_type(r.shape, r.type)) for r in roots
+        ]
+        self.plan: CachedPlan | None = None
+        if roots:
+            self.plan = find_plan(order, [resolved(r) for r in roots], name)
+        self.call = None if self.plan is None else self.plan.call
+        self.loads = [source.load for source in self.sources]
+        self.debug = debug_level()
+        self.simple = self.spec.shape == "*" and not self.stores
+        self.guards = tracer.guards()
+        self.verified = False
+        for store in self.stores:
+            store.node = None
+
+    def difference(self, other: _Replay) -> str:
+        """How another trace of the same structure computes something else; empty if it does not."""
+        if self.key != other.key:
+            return explain(other.key, [self.key])
+        for mine, theirs in zip(self.sources, other.sources, strict=True):
+            if text := mine.difference(theirs):
+                return text
+        same = [s.place for s in self.stores] == [s.place for s in other.stores]
+        return "" if same and self.spec == other.spec else "it changes or returns other tensors"
+
+    def holds(self) -> bool:
+        """Whether tensors from outside still are as they were when the function was traced."""
+        for guard in self.guards:  # noqa: SIM110 (all() with a generator costs a microsecond)
+            if not guard():
+                return False
+        return True
+
+    def run(self, leaves: Sequence[Any]) -> Any:
+        """One call."""
+        outputs: Any = ()
+        call = self.call
+        if call is not None:
+            arrays: list[Array] = [load(leaves) for load in self.loads]
+            if chosen_level() or self.debug:
+                assert self.plan is not None
+                outputs = run_plan(self.plan, arrays, time.perf_counter())
+            else:
+                outputs = call(arrays, [address(array) for array in arrays])
+        if self.simple:
+            node = Node(self.kinds[0], (), False)
+            node.array = outputs[0]
+            return Tensor.of_node(node)
+        values: list[Tensor] = []
+        for array, kind in zip(outputs, self.kinds, strict=True):
+            node = Node(kind, (), False)
+            node.array = array
+            values.append(Tensor.of_node(node))
+        at = self.result_count
+        for store in self.stores:
+            if not store.has_value:
+                store.put(leaves, None)
+            else:
+                store.put(leaves, values[at])
+                at += 1
+        return self.spec.build(values)
+
+
+def _result_leaves(result: Any, name: str) -> tuple[TreeSpec, list[Tensor]]:
+    spec, leaves = flatten(result)
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise UopcError(
+                "wrong-type",
+                f"{name} returns a {type(leaf).__name__}, which would be the same at every call",
+                hint="return tensors, in tuples, lists and dicts, or None",
+            )
+    return spec, leaves
+
+
+class JitFunction(Generic[P, R]):
+    """A function under uopc.jit. `traces` counts how often it ran in Python."""
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._name = (
+            "".join(
+                c if c.isascii() and c.isalnum() else "_"
+                for c in getattr(function, "__name__", "jit")
+            )
+            or "jit"
+        )
+        self._replays: OrderedDict[Any, _Replay] = OrderedDict()
+        self._fast: dict[Any, _Replay] = {}
+        """Verified traces once more, for calls on tensors only, which are looked up quickly."""
+        self._plain: set[Any] = set()
+        """Arguments (by place) of which the function needs the number itself."""
+        self._always = False
+        self._lock = threading.RLock()
+        self.traces = 0
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<uopc.jit of {self._name}, {self.traces} traces, {len(self._replays)} structures>"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if tracing.current() is not None:
+            return self._function(*args, **kwargs)  # a part of the function being traced
+        fast = None if kwargs else fast_key(args)
+        if fast is not None:
+            replay = self._fast.get(fast)
+            if replay is not None and replay.holds():
+                return replay.run(args)
+        if kwargs:
+            spec, leaves = flatten((args, kwargs))
+        else:
+            spec, leaves = flatten(args)
+        key = key_of(spec, leaves, self._plain)
+        replay = self._replays.get(key)
+        if replay is None or not replay.verified or not replay.holds():
+            replay = self._traced(key, leaves, args, kwargs)
+        elif fast is not None:
+            if len(self._fast) >= KEPT_STRUCTURES:
+                self._fast.clear()
+            self._fast[fast] = replay
+        return replay.run(leaves)
+
+    def _traced(self, key: Any, leaves: list[Any], args: Any, kwargs: Any) -> _Replay:
+        with self._lock:
+            while True:
+                known = self._replays.get(key)
+                if known is not None and known.verified and known.holds():
+                    return known
+                tracer = Tracer(leaves, self._plain)
+                self.traces += 1
+                try:
+                    new = self._trace(tracer, args, kwargs)
+                    break
+                except NeedsNumber as needed:
+                    self._plain |= needed.places
+                    self._announce_numbers(needed.places)
+                    spec, _ = flatten((args, kwargs) if kwargs else args)
+                    key = key_of(spec, leaves, self._plain)
+            if known is not None and known.holds() and not self._always:
+                difference = known.difference(new)
+                if difference:
+                    self._always = True
+                    self._warn(
+                        f"computes with something that changes from call to call and is no "
+                        f"argument, so it is traced at every call: {difference}"
+                    )
+                else:
+                    new.verified = True
+            self._replays[key] = new
+            self._replays.move_to_end(key)
+            while len(self._replays) > KEPT_STRUCTURES:
+                self._replays.popitem(last=False)
+            return new
+
+    def _trace(self, tracer: Tracer, args: Any, kwargs: Any) -> _Replay:
+        with tracing.traced_by(tracer):
+            stand_ins = tracer.arguments(args, kwargs)
+            function: Any = self._function
+            result = function(*stand_ins[0], **stand_ins[1])
+            return _Replay(tracer, result, self._name)
+
+    def _announce_numbers(self, places: set[Any]) -> None:
+        names = ", ".join(f"number {place + 1}" for place in sorted(places))
+        self._warn(
+            f"needs the plain value of its Python numbers ({names}, counted over all arguments' "
+            "leaves), so it is traced and compiled for each value; tensor ops take it as data"
+        )
+
+    def _warn(self, text: str) -> None:
+        warnings.warn(f"uopc.jit: {self._name} {text}", UopcWarning, stacklevel=4)
+
+
+def jit(function: Callable[P, R]) -> JitFunction[P, R]:
+    """A function of tensors that runs as one plan: see this module.
+
+    Raises UopcError [value-while-tracing] where the function reads a value that it does not have
+    yet, and [wrong-type] where it returns something other than tensors.
+    """
+    return JitFunction(function)
