@@ -94,6 +94,18 @@ class LinearProgram:
                 raise bad_program(
                     "not-interpreted", f"'{inner.name}' differs between iterations", inner
                 ) from stop
+            except RecursionError as error:
+                raise UopcError(
+                    "nesting-too-deep",
+                    f"@{name} calls functions, or nests loops, deeper than can be interpreted",
+                    hint="does a function call itself without end?",
+                ) from error
+            except MemoryError as error:
+                raise UopcError(
+                    "out-of-memory",
+                    f"memory ran out while @{name} was interpreted",
+                    hint="interpret a smaller program",
+                ) from error
         return [v.array if isinstance(v, MemRef) else v for v, _ in results]
 
     def elementwise(self, name: str, arrays: Sequence[Array]) -> list[Array]:

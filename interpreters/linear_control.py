@@ -17,6 +17,7 @@ from uopc.interpreters.linear_core import (
     Handler,
     NotTogetherError,
     Step,
+    TimeLimit,
     bad_program,
     rank_of,
     uniform_int,
@@ -146,6 +147,7 @@ class While:
     def _run(self, frame: Frame, context: Context, values: Any, *, first: bool) -> None:
         """Run until all lanes are done; the results are set in `context`."""
         while True:
+            TimeLimit.check(self.op)
             self._set(frame, context, self.tested, values)
             before = self.before.body
             before.run(frame, context)
@@ -177,6 +179,7 @@ class While:
         ]
         active = np.flatnonzero(going)
         while len(active):
+            TimeLimit.check(self.op)
             lanes = Lanes(context, active)
             taken = [take(value, active) for value in results]
             self._set(frame, lanes, self.looped, [(value, False) for value in taken])

@@ -7,9 +7,12 @@ step; linear.py puts them together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import MemRefType
@@ -213,6 +216,28 @@ def uniform_int(frame: Frame, slot: int, op: Operation) -> int:
     if not frame.is_uniform(slot):
         raise NotTogetherError(op)
     return int(frame.values[slot])
+
+
+class TimeLimit:
+    """Until when loops may run. Programs made by cutting others up may never end."""
+
+    until: ClassVar[float] = math.inf
+
+    @classmethod
+    @contextmanager
+    def seconds(cls, seconds: float) -> Generator[None]:
+        """Within the block, loops that run longer raise UopcError [took-too-long]."""
+        before = cls.until
+        cls.until = min(before, time.monotonic() + seconds)
+        try:
+            yield
+        finally:
+            cls.until = before
+
+    @classmethod
+    def check(cls, op: Operation) -> None:
+        if time.monotonic() > cls.until:
+            raise bad_program("took-too-long", "the time for interpreting a loop is over", op)
 
 
 class NotTogetherError(Exception):

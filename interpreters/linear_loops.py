@@ -23,6 +23,7 @@ from uopc.interpreters.linear_core import (
     Compiler,
     NotTogetherError,
     Step,
+    TimeLimit,
     bad_program,
     rank_of,
 )
@@ -282,6 +283,7 @@ class Iterations:
         uniform = np.ndim(lower) == 0 and np.ndim(step) == 0
         body = self.body
         for k in range(most):
+            TimeLimit.check(self.op)
             index = lower + k * step
             if not same:
                 active = np.flatnonzero(count > k)
@@ -371,6 +373,7 @@ class For(Iterations):
                     shaped = value.reshape(count, length, *value.shape[value.ndim - rank :])
                     exports.append((slot, shaped[0] if context is None else shaped.swapaxes(0, 1)))
             frame.leave(lanes)
+            TimeLimit.check(self.op)
             for k in range(length):
                 for slot, value in exports:
                     frame.set(slot, value[k], context)

@@ -265,6 +265,10 @@ def _run_linear(
     values: list[Any] = []
     for a in arguments:
         if a.role == "size":
+            if a.name not in sizes:
+                raise UopcError(
+                    "index-unbound", f"nothing tells the size '{a.name}' of @{op.sym_name.data}"
+                )
             values.append(sizes[a.name])
         elif a.role == "input":
             array = np.ascontiguousarray(next(remaining)).view()

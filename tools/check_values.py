@@ -27,6 +27,7 @@ from xdsl.passes import ModulePass
 from uopc.dialects.errors import UopcError
 from uopc.dialects.locations import nearest_location
 from uopc.dialects.op_text import op_text
+from uopc.interpreters.linear_core import TimeLimit
 from uopc.interpreters.programs import Launch, Outcome, Program, Shapes, programs
 from uopc.passes.manager import Instrument
 from uopc.tools.value_cases import Case, Source
@@ -37,6 +38,10 @@ NOT_RUN = frozenset(
     ("not-interpreted", "cannot-make-inputs", "index-unbound", "no-function", "nesting-too-deep")
 )
 """Kinds of errors that say that a module cannot be interpreted, not that it is wrong."""
+
+
+RUN_SECONDS = 120.0
+"""How long loops may run in one case: a pass may make one that never ends."""
 
 
 @dataclass
@@ -53,7 +58,8 @@ class Subject:
 def run_case(program: Program, case: Case, shapes: Shapes) -> Outcome | UopcError:
     """The outcome of one case, or the error it ends in."""
     try:
-        return program.run(case.inputs, case.symbols, shapes)
+        with TimeLimit.seconds(RUN_SECONDS):
+            return program.run(case.inputs, case.symbols, shapes)
     except UopcError as error:
         return error
     except RecursionError:

@@ -7,6 +7,7 @@ first; whether they still show the error is for value_reducer.py to find out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import (
@@ -222,20 +223,36 @@ def _values_of(
 # Fewer ops, at any level.
 
 
-def dropped_ops(module: ModuleOp, inputs: Inputs) -> Smaller:
-    """The module with one op less: its results are an operand, or a constant, or nobody's."""
-    count = sum(1 for _ in module.walk())
-    for position in reversed(range(count)):
-        for choice in range(4):
-            clone = module.clone()
-            op = next(o for n, o in enumerate(clone.walk()) if n == position)
-            if not _is_droppable(op):
-                break
-            if _drop(op, choice):
-                erase_dead_ops(clone)
-                yield clone, inputs
-            if not op.results:
-                break
+def in_helper(module: ModuleOp, position: int) -> bool:
+    """Whether an op stands in a function of numbers that others call, as `@fmod_f64`.
+
+    Those are called or not; without a part of them their loops may never end.
+    """
+    op: Operation | None = next(islice(module.walk(), position, None))
+    while op is not None and not isinstance(op, func.FuncOp):
+        op = op.parent_op()
+    return (
+        isinstance(op, func.FuncOp)
+        and op.sym_visibility is not None
+        and bool(op.function_type.outputs.data)
+    )
+
+
+def without_op(module: ModuleOp, position: int) -> Iterator[ModuleOp]:
+    """Modules without one op, the position-th that a walk meets, and what only it needed.
+
+    Its results become an operand of their type, or a constant.
+    """
+    for choice in range(4):
+        clone = module.clone()
+        op = next(islice(clone.walk(), position, None))
+        if not _is_droppable(op):
+            return
+        if _drop(op, choice):
+            erase_dead_ops(clone)
+            yield clone
+        if not op.results:
+            return
 
 
 def _is_droppable(op: Operation) -> bool:

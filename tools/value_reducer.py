@@ -24,22 +24,27 @@ from xdsl.printer import Printer
 from uopc.dialects.errors import UopcError
 from uopc.dialects.rounding import Array
 from uopc.dialects.source_text import printable
+from uopc.interpreters.linear_core import TimeLimit
 from uopc.interpreters.programs import Launch, Outcome, Program, Shapes, programs
 from uopc.passes.manager import InternalError, run_passes
 from uopc.tools.value_cases import Case, Source, case_of
 from uopc.tools.value_cuts import (
     Inputs,
     Smaller,
-    dropped_ops,
+    in_helper,
     kernel_only,
     program_only,
     smaller_functions,
+    without_op,
 )
 from uopc.tools.value_rules import first_difference, rules_of
 from uopc.tools.value_shapes import shorter
 
 SECONDS = 8.0
 """How long a reduction may take."""
+
+CANDIDATE_SECONDS = 0.3
+"""How long a loop of a smaller program may run: a cut may leave one that never ends."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,11 @@ class Candidate:
     """Inputs that show it; None where those of the seed do."""
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
     """The values of sizes that such inputs do not tell."""
+
+    @property
+    def size(self) -> int:
+        """How many ops it has."""
+        return sum(1 for _ in self.module.walk()) - 1
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,7 @@ class Reduced:
     @property
     def size(self) -> int:
         """How many ops are left in the bodies of functions, kernels and plans."""
-        return sum(1 for _ in self.candidate.module.walk()) - 1
+        return self.candidate.size
 
 
 class Reducer:
@@ -87,8 +97,9 @@ class Reducer:
         best = self._first(iter([replace(best, module=program_only(best.module, name))])) or best
         if best.inputs is not None:
             best = self._first(iter([replace(best, inputs=None)])) or best
-        for step in (smaller_functions, dropped_ops, shorter):
-            best = self._repeated(best, step)
+        best = self._repeated(best, smaller_functions)
+        best = self._without_ops(best)
+        best = self._repeated(best, shorter)
         if best.inputs is not None:
             best = self._first(iter([replace(best, inputs=None)])) or best
         text = str(self.module_pass.pipeline_pass_spec())
@@ -104,6 +115,24 @@ class Reducer:
             best = found
         return best
 
+    def _without_ops(self, best: Candidate) -> Candidate:
+        """Drop ops one by one, the last first, until none can be spared."""
+        progress = True
+        while progress:
+            progress, position = False, best.size
+            while position > 0 and time.monotonic() < self._until:
+                position -= 1
+                if in_helper(best.module, position):
+                    continue
+                smaller = (replace(best, module=m) for m in without_op(best.module, position))
+                found = self._first(smaller)
+                if found is not None:
+                    # Functions that nobody calls any more go too.
+                    (program,) = programs(found.module)
+                    best = replace(found, module=program_only(found.module, program.name))
+                    progress, position = True, min(position, best.size)
+        return best
+
     def _first(self, candidates: Iterator[Candidate]) -> Candidate | None:
         for candidate in candidates:
             if time.monotonic() > self._until:
@@ -115,29 +144,33 @@ class Reducer:
     def is_wrong(self, candidate: Candidate) -> bool:
         """Whether the pass changes a value of a candidate's program."""
         try:
-            candidate.module.verify()
-            before = programs(candidate.module)
-            if len(before) != 1:
-                return False
-            cases = self._cases(before[0], candidate)
-            changed = candidate.module.clone()
-            run_passes(self.context, changed, [self.module_pass])
-            after = [p for p in programs(changed) if p.name == before[0].name]
-            if not after:
-                return False
-            rules = rules_of(candidate.module, before[0], self.module_pass.name, changed)
-            for case in cases:
-                old = before[0].run(case.inputs, case.symbols)
-                shapes = {n: a.shape for n, a in old.results.items()}
-                new = _run(after[0], case, shapes)
-                if new is None or first_difference(old.results, new.results, rules) is not None:
-                    return True
+            with TimeLimit.seconds(CANDIDATE_SECONDS):
+                return self._changes(candidate)
         except (UopcError, InternalError):
             return False  # no program that the pass takes, or that can be run
         except Exception:
             # A cut may leave what no verifier and no interpreter was made for; such a program is
             # not smaller, it is none.
             return False
+
+    def _changes(self, candidate: Candidate) -> bool:
+        candidate.module.verify()
+        before = programs(candidate.module)
+        if len(before) != 1:
+            return False
+        cases = self._cases(before[0], candidate)
+        changed = candidate.module.clone()
+        run_passes(self.context, changed, [self.module_pass])
+        after = [p for p in programs(changed) if p.name == before[0].name]
+        if not after:
+            return False
+        rules = rules_of(candidate.module, before[0], self.module_pass.name, changed)
+        for case in cases:
+            old = before[0].run(case.inputs, case.symbols)
+            shapes = {n: a.shape for n, a in old.results.items()}
+            new = _run(after[0], case, shapes)
+            if new is None or first_difference(old.results, new.results, rules) is not None:
+                return True
         return False
 
     def _cases(self, program: Program, candidate: Candidate) -> list[Case]:

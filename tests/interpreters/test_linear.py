@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import subprocess
 from fractions import Fraction
 
@@ -17,6 +18,7 @@ from uopc.dialects.verification import verify_module
 from uopc.interpreters.fused import fma
 from uopc.interpreters.lanes import LANE_LIMIT
 from uopc.interpreters.linear import LinearProgram, run_linear
+from uopc.interpreters.linear_core import TimeLimit
 from uopc.lowering.c import emit_c
 
 FLOATS = ("f32", "f64", "f16", "bf16")
@@ -595,7 +597,31 @@ def test_what_is_called_must_be_there():
     fails("bad-input", "has shape (3,)", IN_PLACE, "f", np.zeros(3, np.float32))
     unknown = 'func.func @f() {\n  "test.op"() : () -> ()\n  func.return\n}'
     fails("not-interpreted", "'test.op' has no meaning among loops and scalars", unknown, "f")
+    endless = "func.func @f() {\n  func.call @f() : () -> ()\n  func.return\n}"
+    fails("nesting-too-deep", "@f calls functions", endless, "f")
+    huge = """
+    func.func @f() {
+      %a = memref.alloca() : memref<1000000x1000000x1000xf64>
+      func.return
+    }"""
+    fails("out-of-memory", "memory ran out while @f", huge, "f")
     external = (
         "func.func private @g()\nfunc.func @f() {\n  func.call @g() : () -> ()\n  func.return\n}"
     )
     fails("not-interpreted", "@g is called and has no body", external, "f")
+
+
+def test_loops_that_never_end_can_be_stopped():
+    text = """
+    func.func @f() {
+      %true = arith.constant true
+      scf.while () : () -> () {
+        scf.condition(%true)
+      } do {
+        scf.yield
+      }
+      func.return
+    }"""
+    with TimeLimit.seconds(0.05):
+        fails("took-too-long", "the time for interpreting a loop is over", text, "f")
+    assert TimeLimit.until == math.inf
