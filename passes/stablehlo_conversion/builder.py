@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from uopc.dialects import tensor as t
 from uopc.dialects import tensor_elementwise as e
 from uopc.dialects import tensor_movement as m
-from uopc.dialects.element_types import ElementType
+from uopc.dialects.element_types import ElementType, element_type_of_numpy
 from uopc.dialects.errors import UnsupportedError
 from uopc.dialects.numbers import dense_array, dense_of_array, known_element, scalar, scalar_value
 from uopc.dialects.sizes import tensor_type
@@ -109,19 +109,17 @@ class Builder:
 
     def array(self, array: Array) -> SSAValue:
         """A constant of these elements."""
-        flat = array.reshape(-1)
-        if flat.size and bool(
-            (flat.view(np.uint8).reshape(flat.size, -1) == flat[:1].view(np.uint8)).all()
-        ):
-            dense = dense_of_array(array)
-            return self.constant(flat[0].item(), dense.type.element_type, array.shape)
+        if not array.size or _all_alike(array):
+            row = element_type_of_numpy(array.dtype)
+            assert row is not None, array.dtype
+            number = array.reshape(-1)[0].item() if array.size else 0
+            return self.constant(number, row.attribute, array.shape)
         dense = dense_of_array(array)
-        found = self._constants.get((dense, dense.type))
+        type_ = tensor_type(dense.type.element_type, array.shape)
+        found = self._constants.get((dense, type_))
         if found is None:
-            found = self.append(
-                t.ConstantOp(dense, tensor_type(dense.type.element_type, array.shape))
-            )
-            self._constants[dense, dense.type] = found
+            found = self.append(t.ConstantOp(dense, type_))
+            self._constants[dense, type_] = found
         return found
 
     # Elementwise.
@@ -330,6 +328,12 @@ class Builder:
 
 def _short(cls: type[Operation]) -> str:
     return cls.name.partition(".")[2]
+
+
+def _all_alike(array: Array) -> bool:
+    """Whether all elements have the same bits: -0 is not 0, and a NaN is like itself."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return flat.size == 1 or flat.tobytes() == flat[:1].tobytes() * flat.size
 
 
 def constant_op(value: SSAValue) -> t.ConstantOp | None:

@@ -23,8 +23,10 @@ from uopc.passes.stablehlo_conversion.conversion import (
 
 Values = Sequence[SSAValue]
 
-MAX_STEPS = 10_000
+MAX_STEPS = 5_000
 """The steps of a loop that are written out."""
+MAX_WRITTEN = 5_000
+"""The ops that a loop may become; what is left of a longer one stays a loop."""
 
 
 def _call(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
@@ -78,8 +80,10 @@ def _case(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
 
 
 def _while(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
-    values = list(x)
+    values, start = list(x), c.build.count
     for _ in range(MAX_STEPS):
+        if c.build.count - start > MAX_WRITTEN:
+            break
         condition = _test(c, op, values)
         known = known_integer(condition)
         if known is None:

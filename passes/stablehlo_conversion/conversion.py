@@ -37,7 +37,7 @@ def unsupported(op: Operation, reason: str) -> UnsupportedError:
         f"{op.name}: {printable(reason)}",
         location=nearest_location(op),
         op_text=op_text(op),
-        hint="docs/supported.md lists what is converted",
+        hint="write it with ops that are converted: passes/stablehlo_conversion/ has the rules",
     )
 
 

@@ -477,6 +477,15 @@ def test_c(case: Case):
     check(case, "c")
 
 
+def test_a_long_loop_stays_a_loop():
+    text = next(c for c in CONTROL if c.name == "a loop that is counted").text()
+    text = text.replace("dense<5>", "dense<4000>")
+    x = np.full((3, 5), 2, np.float32)
+    got = uopc.from_stablehlo(text, "interpreter")(x, np.ones_like(x))
+    np.testing.assert_array_equal(got, x)
+    assert isinstance(refused(text, "c"), UnsupportedError)
+
+
 def refused(text: str, target: str = "interpreter") -> UopcError:
     with pytest.raises(UopcError) as caught:
         uopc.from_stablehlo(text, target)
