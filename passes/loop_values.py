@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from xdsl.dialects import arith, memref, scf, vector
+from xdsl.dialects import arith, func, memref, scf, vector
 from xdsl.dialects.builtin import (
     ArrayAttr,
     IntegerAttr,
@@ -138,6 +138,8 @@ class Values(Scopes):
         along = self.vector_of(self.dag.free[result])
         operands = [self.value(o, lanes) for o in op.operands]
         type_: Attribute = result.type
+        if along is not None and isinstance(op, func.CallOp):
+            return self._call_by_lane(op, operands, length_of(along), scope)
         if along is not None:
             width = length_of(along)
             type_ = vector_type(type_, width)
@@ -153,6 +155,25 @@ class Values(Scopes):
                 attributes=op.attributes,
             )
         )
+
+    def _call_by_lane(
+        self, op: func.CallOp, operands: Sequence[SSAValue], width: int, scope: Scope
+    ) -> SSAValue:
+        """A function takes scalars: one call a lane."""
+        calls: list[SSAValue] = []
+        for lane in range(width):
+            arguments = [self._extract(v, lane, scope) if width_of(v.type) else v for v in operands]
+            calls.append(
+                scope.builder.append(
+                    func.CallOp.create(
+                        operands=arguments,
+                        result_types=[op.results[0].type],
+                        properties=op.properties,
+                        attributes=op.attributes,
+                    )
+                )
+            )
+        return self.from_lanes(calls, vector_type(op.results[0].type, width), scope)
 
     def _index_number(self, op: loop.IndexOp, scope: Scope, lanes: Lanes) -> SSAValue:
         along = self.vector_of(self.dag.free[op.result])

@@ -39,3 +39,13 @@ func.func @an_axis_of_size_1_before_a_symbol(%x: tensor<?xf32, #utensor.sizes<[n
   %1 = utensor.reshape %0 : tensor<?xf32, #utensor.sizes<[n], n = 0 to 6>> -> tensor<1x?xf32, #utensor.sizes<[1, n], n = 0 to 6>>
   func.return %1 : tensor<1x?xf32, #utensor.sizes<[1, n], n = 0 to 6>>
 }
+
+// The remainder of floats is a call, which took vectors where an axis was one.
+func.func @remainders_of_vectors(%x: tensor<3x32xf32>, %y: tensor<32xf64>) -> (tensor<3xf32>, tensor<32xf64>, tensor<3x32xf32>) {
+  %one = utensor.constant 1.5 : tensor<3x32xf32>
+  %0 = utensor.rem %x, %one : tensor<3x32xf32>
+  %1 = utensor.reduce max %0 axes [1] : tensor<3x32xf32>
+  %2 = utensor.mod %y, %y : tensor<32xf64>
+  %3 = utensor.floordiv %0, %x : tensor<3x32xf32>
+  func.return %1, %2, %3 : tensor<3xf32>, tensor<32xf64>, tensor<3x32xf32>
+}

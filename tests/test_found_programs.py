@@ -32,7 +32,8 @@ def random_inputs(function: FuncOp, sizes: dict[str, int]) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("pipeline", "fuse_reduce"), [("uopc-cpu", "none"), ("uopc-cpu-native", "all")]
+    ("pipeline", "fuse_reduce"),
+    [("uopc-cpu", "none"), ("uopc-cpu-native", "none"), ("uopc-cpu-native", "all")],
 )
 @pytest.mark.parametrize("n", [0, 2, 4])
 def test_found(cache_folder, pipeline, fuse_reduce, n):
