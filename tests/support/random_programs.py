@@ -37,7 +37,7 @@ Draw = Callable[[int, int], int]
 """A number between two, both included."""
 
 MAX_ELEMENTS = 1024
-SIZES = (0, 1, 1, 2, 3, 4, 5, 7, 8, 16, 19)
+SIZES = (0, 1, 1, 2, 3, 4, 5, 7, 8, 16, 19, 32)
 COMMON = ("f32", "f32", "f32", "f64", "f16", "bf16", "i32", "i32", "i8", "ui8", "i1", "i64")
 HEAVY = {"f64": (e.PowOp, e.Atan2Op)}
 
