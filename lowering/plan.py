@@ -115,7 +115,7 @@ class Program:
     plans: tuple[Plan, ...]
     names: dict[str, str] = field(default_factory=dict[str, str])
     """IR symbol to the identifier it has in the source."""
-    use_threads: str = ""
-    """The C function that plugs in a thread pool; empty where nothing is parallel."""
     launches: dict[str, LaunchConfig] = field(default_factory=dict[str, LaunchConfig])
     """For CUDA: kernel symbol to how it is launched."""
+    use_threads: str = ""
+    """The C function that plugs in a thread pool; empty where nothing is parallel."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import re
 import subprocess
 import sys
 import sysconfig
@@ -197,7 +198,8 @@ def test_uopc_opt_knows_the_downstream_pass_too(installed: Installed):
     program = DOWNSTREAM / "program.mlir"
     arguments = (program, "-p", "shop-to-utensor,uopc-cpu", "-t", "c")
     ours, plain = installed.run("uopc-opt", *arguments), installed.xdsl_opt(*arguments)
-    assert ours.stdout == plain.stdout
+    # Only uopc-opt's parser knows where ops stand, and says so in the kernels' comments.
+    assert re.sub(r"; program\.mlir:\d+(-\d+)?", "", ours.stdout) == plain.stdout
 
 
 def test_python_compiles_and_runs_the_downstream_dialect(installed: Installed):
