@@ -60,12 +60,34 @@ def is_neighbours(dag: LoopDag, op: loop.AccessOp, along: loop.RangeOp) -> bool:
     sizes = buffer_of(op.buffer).get_shape()
     while len(steps) > 1 and steps[-1] == 0 and sizes[len(steps) - 1] == 1:
         steps.pop()
-    return bool(steps) and steps[-1] == 1 and not any(steps[:-1]) and None not in steps
+    neighbours = bool(steps) and steps[-1] == 1 and not any(steps[:-1]) and None not in steps
+    return neighbours and _evenly_masked(dag, op, along)
 
 
 def is_fixed(dag: LoopDag, op: loop.AccessOp, along: loop.RangeOp) -> bool:
     """Whether an access is at one place for all steps of a range."""
-    return along not in dag.free_in(dag.expressions(op.map, op.indices))
+    fixed = along not in dag.free_in(dag.expressions(op.map, op.indices))
+    return fixed and _evenly_masked(dag, op, along)
+
+
+def _evenly_masked(dag: LoopDag, op: loop.AccessOp, along: loop.RangeOp) -> bool:
+    """Whether lanes along a range can tell by their number whether an access happens."""
+    return _all_even(dag.conditions(op), dag, along)
+
+
+def is_evenly_guarded(dag: LoopDag, along: loop.RangeOp) -> bool:
+    """Whether lanes along a range can tell by their number which conditions of values hold."""
+    return all(
+        _all_even(dag.expressions(op.map, op.indices), dag, along)
+        for op in dag.position
+        if isinstance(op, loop.ValidOp)
+    )
+
+
+def _all_even(conditions: Iterable[Expr], dag: LoopDag, along: loop.RangeOp) -> bool:
+    leaf = dag.index[along.result].leaf
+    assert isinstance(leaf, RangeVar)
+    return all(_step(condition, leaf) is not None for condition in conditions)
 
 
 def loads_of(dag: LoopDag, values: Iterable[SSAValue]) -> list[loop.LoadOp]:

@@ -16,6 +16,7 @@ from uopc.passes.cpu_targets import CpuTarget
 from uopc.passes.loop_dag import LoopDag, own_ranges
 from uopc.passes.schedule_facts import (
     in_order,
+    is_evenly_guarded,
     is_fixed,
     is_neighbours,
     length,
@@ -74,7 +75,7 @@ def _neighbour_range(
     for range_op in reversed(in_order(dag, ranges)):
         moving = [o for o in loads if not is_fixed(dag, o, range_op)]
         if moving and all(is_neighbours(dag, o, range_op) for o in moving):
-            return range_op
+            return range_op if is_evenly_guarded(dag, range_op) else None
     return None
 
 
