@@ -264,7 +264,7 @@ def _scatter_set(g: Node, n: Node, back: Node) -> Sequence[Node | None]:
 
 def _flat(g: Node, n: Node) -> Sequence[Node | None]:
     """Steps have slope 0 wherever they have one."""
-    return tuple(None for _ in n.sources)
+    return tuple(_zero(source) for source in n.sources)
 
 
 RULES: dict[str, Rule] = {

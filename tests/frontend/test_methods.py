@@ -110,7 +110,8 @@ def test_whole_numbers():
                 (a & b, x & y), (a | b, x | y), (a ^ b, x ^ y), (~a, ~x), (a << 1, x << 1),
                 (a >> 1, x >> 1), (-b, -y), (a < b, x < y), (a.maximum(b), np.maximum(x, y)),
                 (a == b, x == y), (a.abs(), np.abs(x)), (a + 1, x + 1), (1 - b, 1 - y),
-                (a.max(0), x.max(0)), (a.min(), x.min()), (a.cummax(1), np.maximum.accumulate(x, 1)),
+                (a.max(0), x.max(0)), (a.min(), x.min()),
+                (a.cummax(1), np.maximum.accumulate(x, 1)),
             ):  # fmt: skip
                 checks.add("integers", got, expected, same_type=True)
             checks.add("sum", a.sum(1), x.sum(1, dtype=x.dtype if x.itemsize > 2 else None))
