@@ -29,6 +29,8 @@ KINDS = ("loop", "unroll", "vector", "thread", "block", "lane")
 SPACES = ("local", "shared")
 MAX_COPIES = 1024
 """The largest part of a split that is unrolled or a vector."""
+MAX_PART = 1 << 31
+"""The largest part of any kind."""
 
 
 @dataclass(frozen=True)
@@ -246,6 +248,8 @@ def _part(line: str, text: str) -> Part:
     kind: str | None = None
     if options and options[0].isdigit():
         size = int(options.pop(0))
+        if size > MAX_PART:
+            raise bad_schedule(line, f"a part of {size} steps", f"expected at most {MAX_PART}")
         if size < 1:
             raise bad_schedule(line, f"a part of {size} steps", "expected at least 1")
     elif options and options[0] == "":

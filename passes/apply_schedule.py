@@ -23,17 +23,27 @@ attribute goes: what it said is now the kernel itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from uopc.dialects import kernel, loop
 from uopc.dialects.errors import UopcError
 from uopc.dialects.locations import location_of
-from uopc.dialects.schedule_text import parse_schedule
+from uopc.dialects.schedule_text import (
+    Capture,
+    Command,
+    Layout,
+    Tile,
+    bad_schedule,
+    parse_schedule,
+)
+from uopc.passes.loop_checks import problem_of
+from uopc.passes.loop_dag import LoopDag
 from uopc.passes.schedule_commands import apply_command
 
 
@@ -53,15 +63,40 @@ class ApplySchedulePass(ModulePass):
 
 def apply_schedule(op: kernel.KernelOp, schedule: str) -> None:
     """Apply a schedule to a kernel over ranges. Raises UopcError [bad-schedule]."""
+    printed = _printed_names(op)
     name_values(op)
     try:
         for command in parse_schedule(schedule):
-            apply_command(op, command)
-        _check_kinds(op)
+            apply_command(op, _as_named(command, printed))
+            problem = problem_of(LoopDag(op))
+            if problem is not None:
+                raise bad_schedule(command, *problem)
     except UopcError as error:
         error.location = error.location or location_of(op)
         error.message = f"kernel @{op.sym_name.data}: {error.message}"
         raise
+
+
+def _printed_names(op: kernel.KernelOp) -> dict[str, SSAValue]:
+    """The name that each value has in the kernel's text, where its hint was taken before."""
+    names: dict[str, SSAValue] = {}
+    for value in (*op.block.args, *(r for o in op.block.ops for r in o.results)):
+        if value.name_hint is not None:
+            name, number = value.name_hint, 0
+            while name in names:
+                number += 1
+                name = f"{value.name_hint}_{number}"
+            names[name] = value
+    return names
+
+
+def _as_named(command: Command, printed: dict[str, SSAValue]) -> Command:
+    """A command with a value called as in the text: by its own name instead."""
+    if isinstance(command, Tile | Capture | Layout):
+        value = printed.get(command.value)
+        if value is not None and value.name_hint is not None and isinstance(value, OpResult):
+            return replace(command, value=value.name_hint)
+    return command
 
 
 def name_values(op: kernel.KernelOp) -> None:
@@ -89,18 +124,3 @@ def name_values(op: kernel.KernelOp) -> None:
                 name = f"{hint}{number}"
             taken.add(name)
             result.name_hint = name
-
-
-def _check_kinds(op: kernel.KernelOp) -> None:
-    """No value varies along two vectors: there is one set of lanes."""
-    from uopc.passes.loop_dag import LoopDag
-
-    dag = LoopDag(op)
-    for value, free in dag.free.items():
-        vectors = [r.result.name_hint for r in free if r.kind.data == "vector"]
-        if len(vectors) > 1:
-            raise UopcError(
-                "bad-schedule",
-                f"'{value.name_hint}' varies along the vectors {', '.join(map(str, vectors))}",
-                hint="expected at most one range of kind vector around a value",
-            )

@@ -54,7 +54,7 @@ from uopc.dialects.errors import UopcError
 from uopc.dialects.index_expr import Expr, as_expr, atom_expr
 from uopc.dialects.locations import location_of
 from uopc.dialects.upstream_fixes import install
-from uopc.passes.combine import combined_identity
+from uopc.passes.loop_checks import problem_of
 from uopc.passes.loop_dag import NO_RANGES, LoopDag, Ranges, is_loop, length_of, own_ranges
 from uopc.passes.loop_masks import Mask, guards_of, lane_mask, mask_of
 from uopc.passes.loop_placement import Placement, Statement
@@ -104,7 +104,8 @@ def linearize_kernel(op: kernel.KernelOp) -> list[func.FuncOp]:
 
 
 def check_over_ranges(op: kernel.KernelOp) -> None:
-    """Raise UopcError [not-over-ranges] for a kernel that is still on tensors."""
+    """Raise UopcError [not-over-ranges] for a kernel that is still on tensors, and
+    [no-linear-form] for one that asks for what cannot be."""
     for inner in op.block.ops:
         if isinstance(inner, kernel.ReadOp | kernel.WriteOp):
             raise UopcError(
@@ -113,6 +114,15 @@ def check_over_ranges(op: kernel.KernelOp) -> None:
                 hint="run rangeify before linearize",
                 location=location_of(op),
             )
+    problem = problem_of(LoopDag(op))
+    if problem is not None:
+        message, hint = problem
+        raise UopcError(
+            "no-linear-form",
+            f"kernel @{op.sym_name.data}: {message}",
+            hint=hint,
+            location=location_of(op),
+        )
 
 
 class Linearizer:
@@ -141,7 +151,8 @@ class Linearizer:
         return Values(self.dag, self.entry)
 
     def function(self) -> func.FuncOp:
-        self.emit(Placement(self.dag).statements, 0)
+        if not self.never_happens():
+            self.emit(Placement(self.dag).statements, 0)
         self.entry.add_op(func.ReturnOp())
         types = [a.type for a in self.entry.args]
         function = func.FuncOp(
@@ -165,6 +176,21 @@ class Linearizer:
                 entry["llvm.readonly"] = UnitAttr()
             attributes.append(DictionaryAttr(entry))
         return attributes
+
+    def never_happens(self) -> bool:
+        """Whether a guard without ranges rules everything out, as an empty part of a kernel."""
+        bare = [c for c, ranges in self.dag.guard_ranges if not ranges]
+        if any(c.bounds[1] < 0 for c in bare):
+            return True
+        open_ones = unproven(bare)
+        if open_ones:
+            raise UopcError(
+                "no-linear-form",
+                f"the guard {open_ones[0]} >= 0 depends on no range",
+                hint="expected a guard over a range; a size is guarded by a range that ends at it",
+                location=location_of(self.kernel),
+            )
+        return False
 
     # Loops.
 
@@ -417,12 +443,7 @@ class Linearizer:
                 self.scopes.top.values[self.scopes.key(result, lanes)] = next(values)
 
     def initial(self, op: loop.ReduceOp, free: Ranges, lanes: Lanes) -> list[SSAValue]:
-        if op.kind is None:
-            values = [self.scopes.value(v, lanes) for v in op.init]
-        else:
-            type_ = op.results[0].type
-            identity = combined_identity(op.kind.data, type_)
-            values = [self.scopes.root.builder.attribute_constant(identity, type_)]
+        values = self.scopes.identities(op, lanes)
         along = self.scopes.vector_of(free)
         if along is None:
             return values

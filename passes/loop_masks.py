@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import Attribute, SSAValue
 
 from uopc.dialects import loop
+from uopc.dialects.errors import UopcError
 from uopc.dialects.index_expr import Expr, at_least
 from uopc.passes.loop_scopes import Lanes, Scopes
 from uopc.passes.scalar_builder import CMPI
@@ -53,7 +54,12 @@ def mask_of(
         if step == 0:
             mask.scalar.append(base)
         else:
-            assert step is not None, f"{expr} is uneven along a vector"
+            if step is None:
+                raise UopcError(
+                    "no-linear-form",
+                    f"the condition {expr} >= 0 is uneven along a vector",
+                    hint="expected a condition that grows alike from lane to lane",
+                )
             mask.lanes.append((base, step))
     return mask
 

@@ -25,7 +25,7 @@ from uopc.dialects.element_types import element_type
 from uopc.dialects.index_expr import Expr, ValueVar, as_expr
 from uopc.dialects.kernel_signature import buffer_of
 from uopc.dialects.sizes import Size
-from uopc.passes.combine import combine
+from uopc.passes.combine import combine, combined_identity
 from uopc.passes.loop_dag import LoopDag, Ranges, is_inline, length_of, number_of, own_ranges
 from uopc.passes.loop_masks import Mask, guards_of, lane_mask, mask_of
 from uopc.passes.loop_scopes import NO_LANES, Lanes, Scope, Scopes, unproven
@@ -421,10 +421,15 @@ class Values(Scopes):
         own = own_ranges(op)
         unrolled = [r for r in own if r.kind.data == "unroll"]
         unrolled.sort(key=self.dag.position.__getitem__)
+        along = next((r for r in own if r.kind.data == "vector"), None)
         level: list[list[SSAValue]] = []
         for numbers in product(*(range(length_of(r)) for r in unrolled)):
             copy = {**lanes, **dict(zip(unrolled, numbers, strict=True))}
-            level.append([self.value(v, copy) for v in op.values])
+            values = self._unmasked(op, own, along, copy)
+            if values is not None:
+                level.append(values)
+        if not level:  # nothing is combined, here or ever
+            level.append(self.identities(op, lanes))
         while len(level) > 1:
             paired = [
                 self.combined(op, level[k], level[k + 1], scope, lanes)
@@ -432,12 +437,59 @@ class Values(Scopes):
             ]
             level = paired + level[len(level) - len(level) % 2 :]
         values = level[0]
-        if any(r.kind.data == "vector" for r in own):
+        if along is not None and width_of(values[0].type) is not None:
             values = self._reduce_lanes(op, values, scope, lanes)
         for result, value in zip(op.results, values, strict=True):
             if value.name_hint is None:
                 value.name_hint = result.name_hint
             scope.values[self.key(result, lanes)] = value
+
+    def identities(self, op: loop.ReduceOp, lanes: Lanes) -> list[SSAValue]:
+        """What a reduction starts from: the kind's identity, or its init."""
+        if op.kind is None:
+            return [self.value(v, lanes) for v in op.init]
+        type_ = op.results[0].type
+        constant = combined_identity(op.kind.data, type_)
+        return [self.root.builder.attribute_constant(constant, type_)]
+
+    def _unmasked(
+        self, op: loop.ReduceOp, own: Ranges, along: loop.RangeOp | None, copy: Lanes
+    ) -> list[SSAValue] | None:
+        """The values of one copy, with the identity where a guard says that there is none."""
+        visible = self.open_ranges | frozenset(copy) | own
+        vector_range = along or self.vector_of(self.dag.free[op.results[0]])
+        if vector_range is not None:
+            visible |= {vector_range}
+        mask = mask_of(self, guards_of(self, own, visible), copy, vector_range)
+        if mask.never:
+            return None
+        values = [self.value(v, copy) for v in op.values]
+        if vector_range is not None:
+            width = length_of(vector_range)
+            values = [
+                self.as_vector(v, width, self.dag.free[o])
+                for v, o in zip(values, op.values, strict=True)
+            ]
+        if mask.always:
+            return values
+        width = None if vector_range is None else length_of(vector_range)
+        condition = None if width is None else lane_mask(self, mask, width)
+        if mask.scalar:
+            scalar = self.all_at_least_zero(mask.scalar)
+            if width is not None:
+                scalar = self.as_vector(scalar, width, self.open_ranges)
+            if condition is None:
+                condition = scalar
+            else:
+                condition = self.top.builder.op(arith.AndIOp, condition, scalar)
+        assert condition is not None
+        neutral = self.identities(op, copy)
+        if width is not None:
+            neutral = [self.as_vector(v, width, self.open_ranges) for v in neutral]
+        return [
+            self.top.builder.select(condition, value, other)
+            for value, other in zip(values, neutral, strict=True)
+        ]
 
     def _reduce_lanes(
         self, op: loop.ReduceOp, values: list[SSAValue], scope: Scope, lanes: Lanes

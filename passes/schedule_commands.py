@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from xdsl.dialects import arith
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from uopc.dialects import kernel, loop
 from uopc.dialects import schedule_text as text
 from uopc.dialects.index_expr import Expr, Leaf, as_expr, same
 from uopc.dialects.schedule_text import Command, bad_schedule
+from uopc.passes.loop_dag import LoopDag, Ranges, is_loop, own_ranges
 from uopc.passes.loop_rewriter import LoopRewriter
 
 
@@ -96,6 +97,10 @@ class _Split(LoopRewriter):
         self.target = find_range(op, command.range, command)
         check_fresh(op, tuple(p.name for p in command.parts if p.name != command.range), command)
         self.command = command
+        if command.chain and any(p.kind == "vector" for p in command.parts):
+            raise bad_schedule(
+                command, "a chain has no lanes", "a vector's lanes each have an accumulator"
+            )
         self.parts: list[tuple[Expr, SSAValue, text.Part]] = []
         self.whole: Expr = as_expr(0)
 
@@ -142,9 +147,21 @@ class _Split(LoopRewriter):
                 over.append(self.range_value(o))
             else:
                 over.extend(v for _, v, part in self.parts if not self._is_copied(part))
-        results = self.reduce(op, over)
-        kind = "add" if op.kind is not None and op.kind.data == "fma" else None
         copied = [v for _, v, part in self.parts if self._is_copied(part)]
+        if copied and op.kind is None:
+            raise bad_schedule(
+                self.command,
+                "the reduction combines by a region, whose order the copies would change",
+                "write chain at the end, and no vector",
+            )
+        if not over and op.kind is not None and op.kind.data == "fma":
+            raise bad_schedule(
+                self.command,
+                "a contracted sum would have no loop",
+                "leave a part a loop, or leave contract out",
+            )
+        results = self.reduce(op, over) if over else [self.values[v] for v in op.values]
+        kind = "add" if op.kind is not None and op.kind.data == "fma" else None
         for copies in copied:
             results = self.reduce(op, [copies], kind, results)
         return results
@@ -244,6 +261,8 @@ class _Capture(LoopRewriter):
         if not isinstance(self.tile, loop.TileOp):
             raise bad_schedule(command, f"'{command.value}' is not a tile")
         self.range = find_range(op, command.range, command)
+        if self.range not in self.dag.free[self.tile.result]:
+            raise bad_schedule(command, f"'{command.value}' does not depend on '{command.range}'")
         check_fresh(op, (command.name,), command)
         self.replaced: Mapping[Leaf, Expr] = {}
 
@@ -305,9 +324,14 @@ class _Merge(LoopRewriter):
         names = (command.outer, command.inner)
         check_fresh(op, () if command.name in names else (command.name,), command)
         self.name = command.name
+        if self.outer is self.inner:
+            raise bad_schedule(command, "a range cannot be merged with itself")
         for statement in self.dag.statements:
+            around = self.dag.free_of_statement.get(statement)
             over = getattr(statement, "over", ())
-            if (self.outer.result in over) != (self.inner.result in over):
+            inside = [r.result in over if around is None else r in around
+                      for r in (self.outer, self.inner)]  # fmt: skip
+            if inside[0] != inside[1]:
                 raise bad_schedule(command, "the ranges belong to different loops")
         if isinstance(_tiles_over(op, self.outer.result), loop.TileOp):
             raise bad_schedule(command, "the ranges of a tile cannot be merged")
@@ -352,6 +376,12 @@ class _Fuse(LoopRewriter):
         ends = [self.leaf(r).end for r in (self.range, self.into)]
         if same(*ends) is not True:
             raise bad_schedule(command, f"the ranges end at {ends[0]} and {ends[1]}")
+        for inner in self.dag.position:
+            around = ranges_of(self.dag, inner)
+            if self.range in around and self.into in around and self.range is not self.into:
+                raise bad_schedule(
+                    command, "both ranges run around the same computation", "they are independent"
+                )
         self.first: Expr | None = None
 
     def on_range(self, op: loop.RangeOp) -> Expr:
@@ -361,6 +391,16 @@ class _Fuse(LoopRewriter):
             name = self.into.result.name_hint or "r"
             self.first = self.copy_range(op, name, self.into.kind.data)
         return self.first
+
+
+def ranges_of(dag: LoopDag, op: Operation) -> Ranges:
+    """All ranges that run around the computing of an op: free ones, and those that it binds."""
+    found: set[loop.RangeOp] = set(dag.free_of_statement.get(op, ()))
+    for result in op.results:
+        found |= dag.free[result]
+    if isinstance(op, loop.ReduceOp | loop.TileOp):
+        found |= own_ranges(op)
+    return frozenset(found)
 
 
 class _Mark(LoopRewriter):
@@ -395,6 +435,7 @@ def _order(op: kernel.KernelOp, command: text.Order) -> None:
             name = range_op.result.name_hint
             raise bad_schedule(command, f"'{name}' stands before the range that ends it")
         placed.append(range_op)
+    _check_order(op, command, placed)
     for range_op in placed:
         range_op.detach()
     first = block.first_op
@@ -403,3 +444,22 @@ def _order(op: kernel.KernelOp, command: text.Order) -> None:
             block.add_op(range_op)
         else:
             block.insert_op_before(range_op, first)
+
+
+def _check_order(op: kernel.KernelOp, command: Command, placed: list[loop.RangeOp]) -> None:
+    """A reduction's loops run inside of the loops around it: its accumulator is one value."""
+    place = {range_op: k for k, range_op in enumerate(placed)}
+    dag = LoopDag(op)
+    for statement in dag.statements:
+        if not isinstance(statement, loop.ReduceOp):
+            continue
+        around = [r for r in dag.free[statement.results[0]] if is_loop(r)]
+        for own in own_ranges(statement):
+            outside = next((r for r in around if is_loop(own) and place[r] > place[own]), None)
+            if outside is not None:
+                raise bad_schedule(
+                    command,
+                    f"the reduction over '{own.result.name_hint}' would run around "
+                    f"'{outside.result.name_hint}'",
+                    "a reduction's range stands behind the ranges that its result depends on",
+                )

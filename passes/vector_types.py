@@ -8,6 +8,9 @@ from typing import Any, cast
 from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, VectorType, i64
 from xdsl.ir import Attribute
 
+from uopc.dialects.element_types import element_type
+from uopc.dialects.numbers import wrap
+
 
 def vector_type(element: Attribute, width: int) -> VectorType[Attribute]:
     """A vector of `width` lanes."""
@@ -27,8 +30,11 @@ def lane_type(type_: Attribute) -> Attribute:
 
 
 def integers(type_: Attribute, values: Iterable[int]) -> Attribute:
-    """A constant vector of integers; one value is for all lanes."""
-    return DenseIntOrFPElementsAttr.from_list(cast(Any, type_), list(values))
+    """A constant vector of integers, wrapped to its lanes; one value is for all of them."""
+    row = element_type(lane_type(type_))
+    assert row is not None
+    wrapped = [wrap(value, row) for value in values]
+    return DenseIntOrFPElementsAttr.from_list(cast(Any, type_), wrapped)
 
 
 def positions(values: Iterable[int]) -> DenseArrayBase:

@@ -1,11 +1,13 @@
 """Schedules that cannot be applied are refused in words."""
 
+import numpy as np
 import pytest
 
 from uopc.dialects.errors import UopcError
 from uopc.dialects.kernel import KernelOp
 from uopc.dialects.locations import parse_text
 from uopc.dialects.schedule_text import parse_schedule, schedule_text
+from uopc.frontend.compile import compile
 from uopc.passes.apply_schedule import apply_schedule
 
 KERNEL = """
@@ -43,7 +45,7 @@ ukernel.kernel @k ins(%x : memref<4x64xf32>) outs(%o : memref<4xf32>) {
         ("order i i", "in 'order i i': a range stands in it twice", ""),
         ("fuse k into i", "in 'fuse k into i': the ranges end at 64 and 4", ""),
         ("merge i k as m", "in 'merge i k as m': the ranges belong to different loops", ""),
-        ("mark i vector; mark k vector", "'v' varies along the vectors i, k",
+        ("mark i vector; mark k vector", "in 'mark k vector': 'v' varies along the vectors i, k",
          "expected at most one range of kind vector around a value"),
     ],
 )  # fmt: skip
@@ -57,6 +59,75 @@ def test_wrong_schedules(schedule: str, message: str, hint: str | None) -> None:
     if hint is not None:
         assert caught.value.hint == hint
     assert caught.value.location is not None
+
+
+REFUSED = {
+    # Each of these was once carried out, and gave wrong values.
+    "split k = k0:vector k1:5": "is a vector of 13 lanes",
+    "split k = k0 k1:8:vector chain": "a chain has no lanes",
+    "tile v over k as p; capture v p as q": "'v' does not depend on 'p'",
+    "fuse i4 into i": "both ranges run around the same computation",
+    "merge k k as m": "a range cannot be merged with itself",
+    "split k = k0 k1:99999999999999999999": "a part of 99999999999999999999 steps",
+    "split k = k0 k1:1024:unroll k2:1024:unroll": "would be written out",
+    "order k i": "the reduction over 'k' would run around 'i'",
+    "mark i unroll; tile v over k as p": "would be filled for each copy of 'i' in one buffer",
+    "contract; mark k vector": "runs along the lanes of 'k' and a loop",
+}
+
+
+@pytest.mark.parametrize("schedule", REFUSED)
+def test_schedules_without_a_meaning(schedule: str) -> None:
+    text = KERNEL.replace("%v = uloop.load", "%i4 = uloop.range 4 reduce\n  %v = uloop.load")
+    text = text.replace(
+        "%s = uloop.reduce add %v over (%k)",
+        "%p = arith.mulf %v, %v : f32\n  %s = uloop.reduce add %p over (%k, %i4)",
+    )
+    (op,) = parse_text(text).body.block.ops
+    assert isinstance(op, KernelOp)
+    with pytest.raises(UopcError) as caught:
+        apply_schedule(op, schedule)
+    assert caught.value.kind == "bad-schedule"
+    assert REFUSED[schedule] in caught.value.message
+
+
+def reduced(kind: str, length: int, schedule: str, x: np.ndarray) -> np.ndarray:
+    """A row reduction compiled with a schedule of ours."""
+    text = f"""
+    ukernel.kernel @k ins(%x : memref<1x{length}xf32>) outs(%o : memref<1xf32>)
+        attributes {{schedule = "{schedule}"}} {{
+      %k = uloop.range {length} reduce
+      %v = uloop.load %x[0, %k] : memref<1x{length}xf32>
+      %s = uloop.reduce {kind} %v over (%k) : f32
+      uloop.store %s, %o[0] : memref<1xf32>
+    }}
+    ukernel.plan @p ins(%x : memref<1x{length}xf32>) {{
+      %o = ukernel.output : memref<1xf32>
+      ukernel.launch @k ins(%x : memref<1x{length}xf32>) outs(%o : memref<1xf32>)
+      ukernel.return %o : memref<1xf32>
+    }}"""
+    return compile(text, pipeline="apply-schedule,linearize,lower-plan,expand-math")(x)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    ["split k = k0:unroll k1:4:vector", "split k = k0:unroll k1:4:unroll", "split k = k0 k1:4",
+     "split k = k0 k1:2:unroll k2:2:vector", "split k = k0 k1:2:unroll chain", "mark k unroll"],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["add", "mul", "max", "min"])
+def test_a_rest_counts_as_nothing(kind: str, schedule: str) -> None:
+    x = np.array([[-1, -2, -3]], np.float32)
+    expected = {"add": -6, "mul": -6, "max": -1, "min": -3}[kind]
+    assert reduced(kind, 3, schedule, x).tolist() == [expected]
+
+
+def test_values_go_by_their_names_in_the_text() -> None:
+    text = KERNEL.replace("%x", "%v").replace("%v = uloop.load %v[", "%v_1 = uloop.load %v[")
+    text = text.replace("reduce add %v", "reduce add %v_1")
+    (op,) = parse_text(text).body.block.ops
+    assert isinstance(op, KernelOp)
+    apply_schedule(op, "tile v_1 over k as p")
+    assert "uloop.tile" in str(op)
 
 
 def test_text_reads_back() -> None:
