@@ -21,7 +21,7 @@ from uopc.dialects import tensor_movement as m
 from uopc.dialects.element_types import ElementType, element_type_of_numpy
 from uopc.dialects.errors import UnsupportedError
 from uopc.dialects.numbers import dense_array, dense_of_array, known_element, scalar, scalar_value
-from uopc.dialects.sizes import tensor_type
+from uopc.dialects.sizes import sizes_of, tensor_type
 from uopc.passes.fold import Number, fold
 
 Shape = tuple[int, ...]
@@ -77,6 +77,9 @@ class Builder:
                 f"inlined and unrolled, the program has more than {MAX_OPS} ops",
                 hint="loops and calls are written out: use fewer steps",
             )
+        for result in op.results:
+            if isinstance(result.type, TensorType):
+                sizes_of(tensor(result))  # no larger than any memory
         if self.location is not None:
             op.location = cast(Any, self.location)
         self.block.add_op(op)
@@ -227,7 +230,7 @@ class Builder:
         index = tuple(slice(a, b, s) for a, b, s in zip(begins, ends, steps, strict=True))
         return self._moved(
             value,
-            tuple(map(len, ranges)),
+            tuple((b - a + s - 1) // s for a, b, s in zip(begins, ends, steps, strict=True)),
             lambda a: a[index],
             lambda: m.ShrinkOp(value, begins, ends, steps),
         )

@@ -209,8 +209,11 @@ def struct(op: Operation, name: str) -> StructAttr:
     return value
 
 
-def body(op: Operation, position: int = 0) -> Block:
-    """The one block of a region."""
+def body(op: Operation, position: int = 0, arguments: int | None = None) -> Block:
+    """The one block of a region, which has so many arguments. Raises UopcError."""
     if len(op.regions) <= position or len(op.regions[position].blocks) != 1:
         raise invalid(op, f"needs a region of one block at place {position}")
-    return op.regions[position].block
+    block = op.regions[position].block
+    if arguments is not None and len(block.args) != arguments:
+        raise invalid(op, f"has a block of {len(block.args)} arguments, expected {arguments}")
+    return block

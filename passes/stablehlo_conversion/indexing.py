@@ -36,6 +36,7 @@ from uopc.passes.stablehlo_conversion.conversion import (
     struct,
     unsupported,
 )
+from uopc.passes.stablehlo_conversion.reduce import combiner
 from uopc.passes.stablehlo_conversion.shapes import check_axes
 
 Values = Sequence[SSAValue]
@@ -269,7 +270,7 @@ def _scatter(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
     layout = Layout(op, _SCATTER_NAMES, indices, shape, len(written))
     if not math.prod(written) or not math.prod(shape):
         return operands
-    kinds = body_kinds(body(op))
+    kinds = body_kinds(body(op, 0, 2 * count))
     if kinds is None:
         return _scatter_by_body(c, op, layout, operands, indices, updates)
     sizes = _window_sizes(layout, shape, written)
@@ -366,11 +367,12 @@ def _scatter_by_body(
             f"{batch} updates in order, by a body that is no known kind of reduction, and indices "
             f"that may repeat: at most {MAX_SEPARATE_UPDATES} are written one after another",
         )
+    combine = combiner(c, op)
     for begin, end in [(0, batch)] if unique else [(k, k + 1) for k in range(batch)]:
         here = b.reshape(b.slice_axis(at, 0, begin, end), ((end - begin) * window,))
         new = [b.reshape(b.slice_axis(u, 0, begin, end), shape_of(here)) for u in rows]
         old = [b.gather(v, here, 0) for v in results]
-        combined = c.run_lifted(body(op), [*old, *new], shape_of(here))
+        combined = combine(old, new)
         results = [
             b.stage(b.scatter("set", v, here, u, 0)) for v, u in zip(results, combined, strict=True)
         ]

@@ -77,9 +77,11 @@ def _sort(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
     shape = shape_of(x[0])
     axis = number(op, "dimension", -1)
     axis += len(shape) if axis < 0 else 0
-    if not math.prod(shape) or not shape or shape[axis] == 1:
+    if not shape:
         return x
     check_axes(op, (axis,), len(shape))
+    if not math.prod(shape) or shape[axis] == 1:
+        return x
     _check_length(op, shape[axis])
     order = [*(k for k in range(len(shape)) if k != axis), axis]
     back = [order.index(k) for k in range(len(shape))]

@@ -191,7 +191,11 @@ def _ragged_dot(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
     ragged, group = dims.axes("lhs_ragged_dimensions"), dims.axes("rhs_group_dimensions")
     if len(ragged) != 1 or len(group) != 1 or batch or len(shape_of(sizes)) != 1:
         raise unsupported(op, "other than with one ragged axis of rows and no batch axes")
+    check_axes(op, (*ragged, *(a for a, _ in summed)), len(shape_of(lhs)))
+    check_axes(op, (*group, *(a for _, a in summed)), len(shape_of(rhs)))
     groups, rows = shape_of(sizes)[0], shape_of(lhs)[ragged[0]]
+    if shape_of(rhs)[group[0]] != groups:
+        raise invalid(op, f"has {groups} group sizes for {shape_of(rhs)[group[0]]} groups")
     # ends[g] is the sum of sizes up to g; a row r is of the first group with r < ends[g].
     square = (groups, groups)
     before = b.op(e.CmpleOp, b.iota(1, square), b.iota(0, square))

@@ -81,7 +81,7 @@ def reduce_values(
 ) -> list[SSAValue]:
     """Combine values along axes by the body of `op`, from the initial values on."""
     b = c.build
-    kinds = body_kinds(body(op))
+    kinds = body_kinds(body(op, 0, 2 * len(values)))
     if kinds is not None and not {"set", "keep"} & set(kinds):
         return [
             _from_init(b, kind, b.reduce(kind, v, axes), init)
@@ -128,8 +128,11 @@ def _scan(c: Conversion, op: Operation, x: list[SSAValue]) -> Values:
     inputs, carries = x[:count], x[count:]
     if not inputs:
         raise invalid(op, "has no inputs")
-    check_axes(op, (axis,), len(shape_of(inputs[0])))
+    for value in inputs:
+        check_axes(op, (axis,), len(shape_of(value)))
     n = shape_of(inputs[0])[axis]
+    if any(shape_of(value)[axis] != n for value in inputs):
+        raise invalid(op, f"has inputs of other sizes than {n} along axis {axis}")
     if not 1 <= n <= MAX_SCAN:
         raise unsupported(op, f"over {n} steps, expected 1 to {MAX_SCAN}")
     steps = range(n)[::-1] if number(op, "is_reverse", 0) else range(n)

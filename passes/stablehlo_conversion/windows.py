@@ -182,7 +182,7 @@ def _select_and_scatter(c: Conversion, op: Operation, x: list[SSAValue]) -> Valu
     shape = shape_of(operand)
     rank = len(shape)
     window = window_of(op, rank)
-    kinds = body_kinds(body(op, 1))
+    kinds = body_kinds(body(op, 1, 2))
     if kinds is None:
         raise unsupported(op, "with a scatter that is not a known kind of reduction")
     if shape_of(source) != window.counts(shape):
