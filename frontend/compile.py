@@ -109,6 +109,12 @@ def run(
     executable = compile(program, target, **options)
     if isinstance(inputs, Mapping):
         return executable(**inputs)
+    if not isinstance(inputs, list | tuple):
+        raise UopcError(
+            "wrong-type",
+            f"the inputs are of type {type(inputs).__name__}",
+            hint="expected a list or tuple of arrays, [x] for one, or a dict of them by name",
+        )
     return executable(*inputs)
 
 
@@ -118,8 +124,7 @@ def compile_request(
     instruments: Sequence[Instrument] = (),
 ) -> Executable | Any:
     """`compile` with the options in one object."""
-    _check("target", request.target, TARGETS)
-    _check("fuse_reduce", request.fuse_reduce, FUSE_REDUCE)
+    _check_request(request)
     start = time.perf_counter()
     module = read_program(program)
     target, _, level = request.target.partition(":")
@@ -157,6 +162,19 @@ def _load_for_cuda(lowered: Lowered, request: CompileRequest, start: float) -> P
     return executable
 
 
+def _check_request(request: CompileRequest) -> None:
+    """Raise UopcError [bad-option] for an option of a wrong type or value."""
+    _check("target", request.target, TARGETS)
+    _check("fuse_reduce", request.fuse_reduce, FUSE_REDUCE)
+    _check("pipeline", type(request.pipeline).__name__, ("str",))
+    if type(request.opt_level) is not int:
+        _check("opt_level", repr(request.opt_level), ("0", "1", "2", "3"))
+    if request.debug is not None and (
+        type(request.debug) is not int or not 0 <= request.debug <= 4
+    ):
+        _check("debug", repr(request.debug), ("0", "1", "2", "3", "4", "None"))
+
+
 def _check(what: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         raise UopcError(
@@ -175,8 +193,20 @@ def read_program(program: str | Path | ModuleOp) -> ModuleOp:
         module = program.clone()
     elif isinstance(program, Path):
         module = parse_file(str(program))
-    else:
+    elif isinstance(program, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers may not check
+        if program.endswith(".mlir") and "\n" not in program:
+            raise UopcError(
+                "wrong-type",
+                f"'{program}' was given as the text of a program",
+                hint=f'for the file of that name write pathlib.Path("{program}")',
+            )
         module = parse_text(program)
+    else:
+        raise UopcError(
+            "wrong-type",
+            f"the program is of type {type(program).__name__}",
+            hint="expected MLIR text, a pathlib.Path, or an xDSL module",
+        )
     verify_module(module)
     return module
 

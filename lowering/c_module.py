@@ -13,7 +13,7 @@ from uopc.dialects.errors import UopcError
 from uopc.dialects.locations import nearest_location, places_text
 from uopc.dialects.op_text import op_text
 from uopc.lowering.c_names import Names, is_plain_identifier, sanitize
-from uopc.lowering.c_types import Scalar, is_memref, is_vector, scalar_type
+from uopc.lowering.c_types import Scalar, is_memref, is_vector, scalar_type, types_hint
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class Symbols:
             self._fail(
                 op,
                 f"type {t} has no form in C",
-                "numbers may be f64 f32 f16 bf16 i1 i8 i16 i32 i64 ui8..ui64 or index",
+                types_hint(t),
             )
         return found
 

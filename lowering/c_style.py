@@ -36,6 +36,7 @@ from uopc.lowering.c_types import (
     is_vector,
     lanes_type,
     scalar_type,
+    types_hint,
 )
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class FunctionPrinter:
             found = self._scalars[id(attribute)] = scalar_type(attribute)
             self._kept.append(attribute)
         if found is None:
-            self.fail(op, f"type {attribute} has no form in C", _TYPES_HINT)
+            self.fail(op, f"type {attribute} has no form in C", types_hint(attribute))
         return found
 
     def vector(self, attribute: Attribute, op: Operation) -> Lanes:
@@ -380,8 +381,6 @@ def _only_written(
 
 _ASSIGNS = re.compile(r" [-+*/&|^]?= ")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-
-_TYPES_HINT = "numbers may be f64 f32 f16 bf16 i1 i8 i16 i32 i64 ui8..ui64 or index"
 
 _PREFIXES = {
     "utensor": "run kernelize, rangeify and linearize (the pipeline PIPELINE) before -t TARGET",

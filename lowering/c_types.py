@@ -27,6 +27,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     MemRefType,
     Signedness,
+    TensorType,
     VectorType,
 )
 from xdsl.ir import Attribute
@@ -287,3 +288,10 @@ class Buffer:
     def ctype(self) -> str:
         """The element type in C."""
         return self.element.unsigned if self.unsigned else self.element.ctype
+
+
+def types_hint(attribute: Attribute) -> str:
+    """What to do about a type that C does not have."""
+    if isinstance(attribute, TensorType):
+        return "lower tensors first: uopc-opt FILE -p uopc-cpu -t c"
+    return "numbers may be f64 f32 f16 bf16 i1 i8 i16 i32 i64 ui8..ui64 or index"
