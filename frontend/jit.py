@@ -222,11 +222,14 @@ class JitFunction(Generic[P, R]):
             return new
 
     def _trace(self, tracer: Tracer, args: Any, kwargs: Any) -> _Replay:
-        with tracing.traced_by(tracer):
-            stand_ins = tracer.arguments(args, kwargs)
-            function: Any = self._function
-            result = function(*stand_ins[0], **stand_ins[1])
-            return _Replay(tracer, result, self._name)
+        try:
+            with tracing.traced_by(tracer):
+                stand_ins = tracer.arguments(args, kwargs)
+                function: Any = self._function
+                result = function(*stand_ins[0], **stand_ins[1])
+                return _Replay(tracer, result, self._name)
+        finally:
+            tracer.close()
 
     def _announce_numbers(self, places: set[Any]) -> None:
         names = ", ".join(f"number {place + 1}" for place in sorted(places))

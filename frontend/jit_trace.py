@@ -392,6 +392,14 @@ class Tracer:
                 changed(("a gradient", id(known.tensor)), known.grad, _put_gradient(weak))
         return found
 
+    def close(self) -> None:
+        """Let go of all tensors: those made inside know their trace, which would be a cycle."""
+        self._outside.clear()
+        self._stand_ins.clear()
+        self._sources.clear()
+        self._numbers.clear()
+        self._leaves = []
+
     def guards(self) -> list[Callable[[], bool]]:
         """What must still hold of tensors from outside at a later call."""
         return [

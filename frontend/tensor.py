@@ -312,6 +312,8 @@ def _as_array(data: Any) -> Any:
         return _plain_list(cast(Sequence[Any], data))
     if isinstance(data, bytes | bytearray | memoryview):
         return np.frombuffer(cast(Any, data), np.uint8)
+    if isinstance(data, np.ma.MaskedArray) or type(data) is np.ndarray:
+        return cast(Any, data)
     if hasattr(data, "__array__"):
         return np.asarray(data)
     return np.from_dlpack(data) if hasattr(data, "__dlpack__") else data
