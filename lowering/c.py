@@ -281,8 +281,14 @@ def _extreme(p: FunctionPrinter, op: arith.MaximumfOp | arith.MinimumfOp) -> Non
 def _select(p: FunctionPrinter, op: arith.SelectOp) -> None:
     if is_memref(op.result.type):
         select_buffer(p, op)
-    else:
-        _PLAIN[arith.SelectOp](p, op)
+        return
+    # A load inside of `c ? a : b` happens under a condition, which vectorizers handle worse, and
+    # GCC before 14 wrongly (c_guards.py): in a variable it happens always, as the op says.
+    for value in (op.lhs, op.rhs):
+        held = p.values.get(value)
+        if isinstance(held, Expr) and held.reads:
+            p.atom(value)
+    _PLAIN[arith.SelectOp](p, op)
 
 
 _PLAIN: dict[type[Operation], Handler] = {

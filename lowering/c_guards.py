@@ -1,7 +1,7 @@
 """Loads under a condition that GCC before 14 must not turn into masked vector loads.
 
-Of two neighbours loaded under one condition, `if (c) { a = x[2*i]; b = x[2*i + 1]; }`, unrolled or
-in a loop of two steps, it takes the mask of the wrong lanes (GCC bug 114375, mended in 12.4, 13.3
+Of neighbours loaded under conditions, `if (c) { a = x[2*i]; b = x[2*i + 1]; }`, unrolled or
+in a short loop, it takes the mask of the wrong lanes (GCC bug 114375, mended in 12.4, 13.3
 and 14). Nothing but an asm statement keeps its vectorizer from them, and costs nothing else: loops
 of which every step loads under a condition once are left alone, and so are other compilers.
 """

@@ -49,3 +49,11 @@ func.func @remainders_of_vectors(%x: tensor<3x32xf32>, %y: tensor<32xf64>) -> (t
   %3 = utensor.floordiv %0, %x : tensor<3x32xf32>
   func.return %1, %2, %3 : tensor<3xf32>, tensor<32xf64>, tensor<3x32xf32>
 }
+
+// GCC 12 at -O3 masked the wrong lanes of a load inside of `c ? a : b`, in a loop of 7 steps.
+func.func @loads_in_a_choice(%x: tensor<7x7xui32>, %y: tensor<7x7xui32>) -> tensor<7x7xui32> {
+  %0 = utensor.constant 4 : tensor<7x7xui32>
+  %1 = utensor.cmplt %x, %0 : tensor<7x7xui32>
+  %2 = utensor.where %1, %x, %y : tensor<7x7xui32>
+  func.return %2 : tensor<7x7xui32>
+}
