@@ -202,9 +202,14 @@ def tensor(value: Operand) -> Tensor:
     return value if isinstance(value, _class[0]) else wrap(array_node(value))  # pyright: ignore[reportReturnType] (the class is Tensor)
 
 
+_NUMBERS = frozenset((bool, int, float))
+
+
 def is_number(value: object) -> bool:
     """Whether a value is a plain Python number, which takes the type of the tensor it meets."""
-    return isinstance(value, bool | int | float) and not isinstance(value, np.generic)
+    if type(value) in _NUMBERS:
+        return True
+    return isinstance(value, int | float) and not isinstance(value, np.generic)
 
 
 def number(value: object) -> Number:
