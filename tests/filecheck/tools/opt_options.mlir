@@ -33,4 +33,4 @@ func.func @sum(%a : i32) -> i32 {
 // OPTION: error: pass 'approximate-math-with-bitcast' has no option 'lag' [unknown-option]
 // OPTION: hint: did you mean log? options of approximate-math-with-bitcast: log: bool (default true)
 
-// PIPELINE: uopc-canonicalize,stage-broadcast-compute,kernelize
+// PIPELINE: uopc-canonicalize,stage-broadcast-compute,stage-shared-reads,kernelize
