@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -307,11 +307,19 @@ def _run(
     folder: Path,
     files: tuple[str, ...] = ("plan.c", "-o", "plan.so", "-lm"),
 ) -> tuple[int, str]:
+    return run_compiler((*command, *files), folder)
+
+
+def run_compiler(words: Sequence[str], folder: Path) -> tuple[int, str]:
+    """Run a compiler in a folder: its exit status and what it said.
+
+    The status is 127 for one that cannot be started, and 124 for one that does not end.
+    """
     # TMPDIR: a compiler that is killed leaves its temporary files where they get cleared away.
     setting = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)}
     try:
         done = subprocess.run(
-            [*command, *files],
+            words,
             cwd=folder,
             env=setting,
             stdin=subprocess.DEVNULL,

@@ -9,8 +9,6 @@ A product and a sum stay two roundings (fmad=false): fused multiply-add is an op
 from __future__ import annotations
 
 import ctypes
-import os
-import subprocess
 from ctypes import c_char_p, c_int, c_size_t, c_void_p
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +16,7 @@ from pathlib import Path
 from uopc.dialects.errors import UopcError
 from uopc.runtime import environment
 from uopc.runtime.cache import FORMAT_VERSION, Cache, no_folder, open_cache
-from uopc.runtime.compiler import COMPILE_SECONDS, STDERR_LINES, digest, machine, processor
+from uopc.runtime.compiler import STDERR_LINES, digest, machine, processor, run_compiler
 from uopc.runtime.cuda_library import Calls, CudaLibraries, include_folders, nvcc_program
 
 SOURCE_NAME = "plan.cu"
@@ -148,22 +146,7 @@ def run_nvcc(nvcc: str, source: str, arguments: list[str], folder: Path) -> tupl
         (folder / SOURCE_NAME).write_text(source, "utf-8", "backslashreplace")
     except OSError as error:
         raise no_folder(error) from error
-    try:
-        done = subprocess.run(
-            [nvcc, *arguments, SOURCE_NAME],
-            cwd=folder,
-            env={**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=COMPILE_SECONDS,
-            check=False,
-        )
-    except OSError as error:
-        return 127, str(error.strerror)
-    except subprocess.TimeoutExpired:
-        return 124, f"no end after {COMPILE_SECONDS} seconds"
-    return done.returncode, done.stdout.decode("utf-8", "replace")
+    return run_compiler([nvcc, *arguments, SOURCE_NAME], folder)
 
 
 def _failed(compiler: str, how: str, output: str, kept: Path) -> UopcError:

@@ -144,7 +144,7 @@ def run_pipeline() -> Callable[[ModuleOp, str], ModuleOp]:
 
 @pytest.fixture(scope="session")
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Compiled code goes to a folder of this session's own."""
+    """Compiled code goes to a folder of this test run's own."""
     folder = str(tmp_path_factory.mktemp("cache"))
     before = os.environ.get("UOPC_CACHE")
     os.environ["UOPC_CACHE"] = folder
