@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from uopc import nn
     from uopc.dialects.errors import UopcError
     from uopc.frontend.compile import compile, run
     from uopc.frontend.debugging import debug
@@ -44,15 +45,17 @@ _WHERE = {
 
 __all__ = [
     "Executable", "Plan", "Program", "Tensor", "UopcError", "UopcWarning", "cache_info",
-    "clear_cache", "compile", "debug", "from_stablehlo", "jit", "run",
+    "clear_cache", "compile", "debug", "from_stablehlo", "jit", "nn", "run",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
+    if name == "nn":
+        return import_module("uopc.nn")
     if name not in _WHERE:
         raise AttributeError(f"module 'uopc' has no attribute {name!r}")
     return getattr(import_module(_WHERE[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_WHERE])
+    return sorted([*globals(), *_WHERE, "nn"])

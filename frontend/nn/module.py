@@ -1,0 +1,110 @@
+"""Module: what layers have in common. A layer is a class with `__call__`; no more is needed.
+
+    class MLP(nn.Module):
+        def __init__(self):
+            self.first = nn.Linear(784, 128)
+            self.second = nn.Linear(128, 10)
+
+        def __call__(self, x):
+            return self.second(self.first(x).relu())
+
+Parameters are found by walking attributes, lists, tuples and dicts (state.py), so a class that is
+no Module can hold layers as well: `nn.get_parameters(anything)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from uopc.frontend.nn import state
+
+if TYPE_CHECKING:
+    from uopc.frontend.tensor import Tensor
+
+
+class Module:
+    """Parameters, state and mode of whatever is built of layers. No `super().__init__()` needed."""
+
+    training: bool = True
+    """Whether dropout drops and batch norm takes the batch's own statistics."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The layer applied; `forward` is called if the class has one."""
+        forward = getattr(self, "forward", None)
+        if forward is None:
+            raise NotImplementedError(f"{type(self).__name__} has neither __call__ nor forward")
+        return forward(*args, **kwargs)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below it, each once."""
+        return (value for value in state.walk(self) if isinstance(value, Module))
+
+    def parameters(self) -> list[Tensor]:
+        """The tensors below it that require gradients, each once."""
+        return state.get_parameters(self)
+
+    def named_parameters(self) -> dict[str, Tensor]:
+        """Those by the names that `state_dict` gives them."""
+        return {n: t for n, t in state.get_state_dict(self).items() if t.requires_grad}
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """All tensors below it, by the attributes that lead there: `layers.0.weight`."""
+        return state.get_state_dict(self)
+
+    def load_state_dict(self, tensors: Mapping[str, Any], strict: bool = True) -> None:
+        """Take values by name; see state.load_state_dict."""
+        state.load_state_dict(self, tensors, strict)
+
+    def train(self, mode: bool = True) -> Self:
+        """Set `training` here and in every module below."""
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Self:
+        """`train(False)`."""
+        return self.train(False)
+
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+        for parameter in self.parameters():
+            parameter.grad = None
+
+
+class Sequential(Module):
+    """Layers and functions one after the other: `Sequential(Linear(2, 8), Tensor.relu)`.
+
+    Parameters are called `0.weight` and so on, as torch calls them.
+    """
+
+    def __init__(self, *layers: Callable[..., Any]) -> None:
+        self.layers = list(layers)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __getitem__(self, index: int) -> Callable[..., Any]:
+        return self.layers[index]
+
+    def __iter__(self) -> Iterator[Callable[..., Any]]:
+        return iter(self.layers)
+
+    def state_children(self) -> Iterator[tuple[str, Any]]:
+        """What state.py walks: the layers under their numbers."""
+        return ((str(number), layer) for number, layer in enumerate(self.layers))
+
+
+class Dropout(Module):
+    """Each element 0 with probability p while training, the others over 1 - p."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        self.p = p
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x.dropout(self.p, self.training)
