@@ -261,10 +261,12 @@ def lower(
     instruments: Sequence[Instrument] = (),
     *,
     level: str = "linear",
+    verify: bool = True,
 ) -> Lowered:
     """Run a pipeline on a module, in place, and read the plans off on the way.
 
     With a level other than `linear`, only the passes before the one that leads away from it.
+    Without `verify` nothing is checked between passes: for modules that uopc made itself.
     """
     from uopc.dialects.kernel import PlanOp
     from uopc.dialects.registry import make_context
@@ -285,9 +287,9 @@ def lower(
         passes = passes[: names.index(_ENDS[level])]
     cut = names.index("linearize")
     context = make_context()
-    run_passes(context, module, passes[:cut], instruments=instruments)
+    run_passes(context, module, passes[:cut], verify=verify, instruments=instruments)
     plans = tuple(
         describe_plan(op, module) for op in module.body.block.ops if isinstance(op, PlanOp)
     )
-    run_passes(context, module, passes[cut:], instruments=instruments)
+    run_passes(context, module, passes[cut:], verify=verify, instruments=instruments)
     return Lowered(module, plans)

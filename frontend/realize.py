@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uopc.dialects.errors import UopcError
-from uopc.frontend.build import build_module
 from uopc.frontend.debugging import debug_level, sign_of_life
 from uopc.frontend.graph import Array, Node, buffer, evaluation_order, resolved
 from uopc.frontend.plan_cache import CachedPlan, Key, plans
 from uopc.runtime.buffers import address
+
+if TYPE_CHECKING:
+    from uopc.lowering.plan import Program
 
 PLAN_NAME = "realize"
 
@@ -87,18 +89,52 @@ def structure_key(order: Sequence[Node], roots: Sequence[Node]) -> Key:
 def find_plan(order: Sequence[Node], roots: Sequence[Node], name: str = PLAN_NAME) -> CachedPlan:
     """The compiled plan from the buffers of `order`, in its order, to `roots`."""
 
+    key = structure_key(order, roots)
+
     def make(miss: str) -> CachedPlan:
-        from uopc.frontend.compile import compile as compile_program
         from uopc.runtime import debug as debug_output
+        from uopc.runtime.executable import load_program
+        from uopc.runtime.stepper import with_visible_kernels
 
         if debug_level():
             debug_output.say(f"{name}: compiling {len(order)} nodes; {miss}")
         with sign_of_life(f"{len(order)} nodes"):
-            executable = compile_program(build_module(order, roots, name), debug=debug_level())
+            program = _program(key, order, roots, name)
+            executable = load_program(
+                program,
+                name,
+                debug=debug_level(),
+                debug_program=lambda: with_visible_kernels(program),
+            )
         executable.schedule_seconds = 0.0
         return CachedPlan(executable, executable.prepared())
 
-    return plans.get(structure_key(order, roots), make)
+    return plans.get(key, make)
+
+
+def _program(key: Key, order: Sequence[Node], roots: Sequence[Node], name: str) -> Program:
+    """What a graph becomes: found where an earlier process kept it, else made and kept."""
+    from uopc.frontend.kept_programs import find_program, keep_program, program_key
+
+    place = program_key(key, name)
+    program = find_program(place)
+    if program is None:
+        program = _lowered(order, roots, name)
+        keep_program(place, program)
+    return program
+
+
+def _lowered(order: Sequence[Node], roots: Sequence[Node], name: str) -> Program:
+    from uopc.frontend.build import build_module
+    from uopc.frontend.compile import CompileRequest, lower
+    from uopc.passes.manager import InternalError
+
+    try:
+        return lower(build_module(order, roots, name), CompileRequest(), verify=False).program()
+    except InternalError:
+        # Once more with the checks between passes, which name the pass that went wrong.
+        lower(build_module(order, roots, name), CompileRequest())
+        raise
 
 
 def _run(roots: list[Node], start: float) -> None:

@@ -3,6 +3,7 @@
     KEY.so       a shared object, then a trailer of 48 bytes
     KEY.cubin    kernels for a GPU, then a trailer
     KEY.json     what is known of a compiler, then a trailer
+    KEY.program  what a tensor graph became (frontend/kept_programs.py), then a trailer
     failed-*.c   sources that a compiler refused, for the report; failed-*.cu too
     build-*/     where a compiler is at work; KEY.lock: held while one works for KEY
 
@@ -370,7 +371,9 @@ def _is_entry(path: Path) -> bool:
     if path.name.startswith("failed-") and path.suffix in (".c", ".cu"):
         return True
     return (
-        path.suffix in (".so", ".cubin", ".json") and len(path.stem) == 64 and path.stem.isalnum()
+        path.suffix in (".so", ".cubin", ".json", ".program")
+        and len(path.stem) == 64
+        and path.stem.isalnum()
     )
 
 

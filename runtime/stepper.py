@@ -7,6 +7,8 @@ the shared object, temporaries at their offsets in the workspace.
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,6 +27,15 @@ class _Step:
     """Which of the plan's symbols it takes."""
     repeatable: bool
     """It reads none of what it writes, so that a second run changes nothing."""
+
+
+def with_visible_kernels(program: Program) -> Program:
+    """The same C program, its kernels callable from outside: what KernelStepper needs."""
+    symbols = {call.symbol for plan in program.plans for call in plan.kernels}
+    names = sorted(re.escape(program.names.get(symbol, symbol)) for symbol in symbols)
+    heads = rf"^static (?=void (?:{'|'.join(names)})\()"
+    source = re.sub(heads, "", program.source, flags=re.MULTILINE) if names else program.source
+    return dataclasses.replace(program, source=source)
 
 
 class KernelStepper:
