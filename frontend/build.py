@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
+import numpy as np
 from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
+from uopc.dialects.element_types import element_type_of_numpy
+from uopc.dialects.numbers import dense_of_array
+from uopc.dialects.sizes import tensor_type
+from uopc.dialects.tensor import ConstantOp
 from uopc.frontend.graph import Node, resolved
 from uopc.frontend.node_types import build_op, type_attribute
 
@@ -17,16 +23,22 @@ def build_module(
     roots: Sequence[Node],
     name: str = "realize",
     names: Mapping[Node, str] | None = None,
+    constants: Collection[Node] = (),
 ) -> ModuleOp:
     """The module of a function from the buffers in `order` to the values of `roots`.
 
     `order` is what graph.evaluation_order gives for the roots; each buffer in it is an argument,
-    in that order, called as `names` says.
+    in that order, called as `names` says, but for those in `constants`.
     """
     block = Block()
     values: dict[Node, SSAValue] = {}
     for node in order:
-        if node.op == "buffer":
+        if node in constants:
+            assert node.array is not None
+            op = _constant(node.array)
+            block.add_op(op)
+            values[node] = op.result
+        elif node.op == "buffer":
             argument = block.insert_arg(type_attribute(node.shape, node.type), len(block.args))
             if names and node in names:
                 argument.name_hint = names[node]
@@ -39,3 +51,13 @@ def build_module(
     block.add_op(ReturnOp(*results))
     types = FunctionType.from_lists([a.type for a in block.args], [r.type for r in results])
     return ModuleOp([FuncOp(name, types, Region(block))])
+
+
+def _constant(array: np.ndarray[Any, np.dtype[Any]]) -> ConstantOp:
+    """The elements of an array in the program; one number where there is one only."""
+    row = element_type_of_numpy(array.dtype)
+    assert row is not None
+    type_ = tensor_type(row.attribute, array.shape)
+    if array.size <= 1:
+        return ConstantOp(array.reshape(-1)[0].item() if array.size else 0, type_)
+    return ConstantOp(dense_of_array(array), type_)

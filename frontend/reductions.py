@@ -195,7 +195,7 @@ def softmin(x: Tensor, axis: int = -1) -> Tensor:
 # -- running totals --------------------------------------------------------------------------------
 
 
-def _running(kind: str, x: Tensor, axis: int) -> Tensor:
+def running(kind: str, x: Tensor, axis: int) -> Tensor:
     """Element i combines elements 0 to i: by doubling, log2(n) steps of n operations each."""
     if x.ndim == 0:
         return x
@@ -218,22 +218,22 @@ def _running(kind: str, x: Tensor, axis: int) -> Tensor:
 
 def cumsum(x: Tensor, axis: int = 0) -> Tensor:
     """Running sums along an axis, in the type of sums."""
-    return _running("add", x.cast(sum_type(x.node.type)), axis)
+    return running("add", x.cast(sum_type(x.node.type)), axis)
 
 
 def cumprod(x: Tensor, axis: int = 0) -> Tensor:
     """Running products along an axis, in the type of sums."""
-    return _running("mul", x.cast(sum_type(x.node.type)), axis)
+    return running("mul", x.cast(sum_type(x.node.type)), axis)
 
 
 def cummax(x: Tensor, axis: int = 0) -> Tensor:
     """The largest so far along an axis; NaN from the first NaN on."""
-    return _running("max", x, axis)
+    return running("max", x, axis)
 
 
 def cummin(x: Tensor, axis: int = 0) -> Tensor:
     """The smallest so far along an axis; NaN from the first NaN on."""
-    return _running("min", x, axis)
+    return running("min", x, axis)
 
 
 def logcumsumexp(x: Tensor, axis: int = 0) -> Tensor:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from uopc.frontend.compile import compile, run
     from uopc.frontend.debugging import debug
     from uopc.frontend.jit import UopcWarning, jit
+    from uopc.frontend.onnx import from_onnx
     from uopc.frontend.plan_cache import cache_info, clear_cache
     from uopc.frontend.stablehlo import from_stablehlo
     from uopc.frontend.tensor import Tensor
@@ -38,6 +39,7 @@ _WHERE = {
     "clear_cache": "uopc.frontend.plan_cache",
     "compile": "uopc.frontend.compile",
     "debug": "uopc.frontend.debugging",
+    "from_onnx": "uopc.frontend.onnx",
     "from_stablehlo": "uopc.frontend.stablehlo",
     "jit": "uopc.frontend.jit",
     "run": "uopc.frontend.compile",
@@ -45,7 +47,7 @@ _WHERE = {
 
 __all__ = [
     "Executable", "Plan", "Program", "Tensor", "UopcError", "UopcWarning", "cache_info",
-    "clear_cache", "compile", "debug", "from_stablehlo", "jit", "nn", "run",
+    "clear_cache", "compile", "debug", "from_onnx", "from_stablehlo", "jit", "nn", "run",
 ]  # fmt: skip
 
 
