@@ -29,10 +29,13 @@ pytest: $(INSTALLED)
 lit: $(INSTALLED)
 	$(BIN)/lit -q --order=lexical tests/filecheck
 
-# StableHLO's own test programs, where a folder of them is: make conformance CONFORMANCE=FOLDER
+# StableHLO's own test programs, where a folder of them is: make conformance CONFORMANCE=FOLDER;
+# ONNX's node tests, where onnx is installed.
 conformance: $(INSTALLED)
 	$(BIN)/python tests/conformance/run_conformance.py $(CONFORMANCE)
 	$(BIN)/python tests/conformance/run_conformance.py $(CONFORMANCE) --target c
+	$(BIN)/python tests/conformance/run_onnx.py
+	$(BIN)/python tests/conformance/run_onnx.py --target c
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .

@@ -12,7 +12,7 @@ of the compiled function, so that its C does not grow with them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ import numpy as np
 
 from uopc.dialects.errors import UopcError
 from uopc.frontend.core import shared_or_copied, wrap
-from uopc.frontend.graph import Node, buffer, evaluation_order, placeholder
+from uopc.frontend.graph import Node, Shape, buffer, evaluation_order, placeholder
 from uopc.frontend.onnx_import.arrays import Array
 from uopc.frontend.onnx_import.importer import Importer, NeedsValue
 from uopc.frontend.onnx_import.model import Input, Model, read_model
@@ -75,8 +75,16 @@ class OnnxProgram:
     """A model, compiled for each set of sizes that it is called with."""
 
     def __init__(
-        self, model: Model, target: str, dims: dict[str, int], weights: str, options: dict[str, Any]
+        self,
+        model: Model,
+        target: str,
+        dims: dict[str, int],
+        weights: str,
+        options: dict[str, Any],
+        *,
+        early: bool = True,
     ) -> None:
+        """`early`: compile now, if sizes are known before a call."""
         self.model = model
         self.target = target
         self.options = options
@@ -100,12 +108,14 @@ class OnnxProgram:
                 )
         self._only: Any = None
         """The program, where sizes and values are known before a call."""
-        if all(bound_sizes(each, dims) is not None for each in self.inputs):
+        if early and all(bound_sizes(each, dims) is not None for each in self.inputs):
             self._compile_early()
 
     def _compile_early(self) -> None:
         try:
-            self._only = self._compile({i.name: bound_sizes(i, self._dims) for i in self.inputs}, {})
+            self._only = self._compile(
+                {i.name: bound_sizes(i, self._dims) for i in self.inputs}, {}
+            )
         except NeedsValue as need:
             self._by_value.update(need.names)
 
@@ -135,10 +145,35 @@ class OnnxProgram:
 
     def __call__(self, *arrays: object, **named: object) -> Any:
         """The result on arrays, or a tuple of results."""
+        executable, values = self.prepared(*arrays, **named)
+        return executable(*values)
+
+    def prepared(self, *arrays: object, **named: object) -> tuple[Any, list[Any]]:
+        """The program for these inputs, and all of its arguments: what a call runs."""
         values = self._ordered(arrays, named)
         if self._only is not None:
             imported, executable = self._only
-            return executable(*values, *imported.weights.values())
+            return executable, [*values, *imported.weights.values()]
+        imported, executable, by_name = self._specialized(values, self._compile)
+        chosen = [by_name[each.name] for each in imported.inputs]
+        return executable, [*chosen, *imported.weights.values()]
+
+    def imported(self, *arrays: object, **named: object) -> tuple[ImportedModel, list[Array]]:
+        """The module for these inputs, not compiled, and what it is called with."""
+        values = self._ordered(arrays, named)
+
+        def make(
+            shapes: Mapping[str, Shape | None], values: Mapping[str, Array]
+        ) -> tuple[ImportedModel, Any]:
+            return self._import(shapes, values), None
+
+        found, _, by_name = self._specialized(values, make)
+        return found, [*(by_name[i.name] for i in found.inputs), *found.weights.values()]
+
+    def _specialized(
+        self, values: Sequence[object], make: Callable[..., tuple[ImportedModel, Any]]
+    ) -> tuple[ImportedModel, Any, dict[str, Array]]:
+        """What `make` makes of the sizes of arrays, and of the values that it asks for."""
         checked = [_as_array(i, v) for i, v in zip(self.inputs, values, strict=True)]
         sizes = dict(self._dims)
         shapes = {
@@ -147,11 +182,9 @@ class OnnxProgram:
         by_name = {i.name: a for i, a in zip(self.inputs, checked, strict=True)}
         while True:
             try:
-                imported, executable = self._compile(shapes, by_name)
-                break
+                return *make(shapes, by_name), by_name
             except NeedsValue as need:
                 self._by_value.update(need.names)
-        return executable(*(by_name[i.name] for i in imported.inputs), *imported.weights.values())
 
     def _ordered(self, arrays: tuple[object, ...], named: Mapping[str, object]) -> list[object]:
         names = [each.name for each in self.inputs]
@@ -167,7 +200,7 @@ class OnnxProgram:
         return [given[n] for n in names]
 
     def _compile(
-        self, shapes: Mapping[str, tuple[int, ...] | None], values: Mapping[str, Array]
+        self, shapes: Mapping[str, Shape | None], values: Mapping[str, Array]
     ) -> tuple[ImportedModel, Any]:
         """The program for shapes, and for the values of the inputs that decide shapes."""
         chosen = {name: values[name] for name in sorted(self._by_value)}
@@ -175,14 +208,20 @@ class OnnxProgram:
         if key not in self._compiled:
             from uopc.frontend.compile import compile
 
-            imported = import_model(self.model, shapes, chosen, self._weights == "embedded")
+            imported = self._import(shapes, values)
             self._compiled[key] = imported, compile(imported.module, self.target, **self.options)
         return self._compiled[key]
+
+    def _import(
+        self, shapes: Mapping[str, Shape | None], values: Mapping[str, Array]
+    ) -> ImportedModel:
+        chosen = {name: values[name] for name in sorted(self._by_value)}
+        return import_model(self.model, shapes, chosen, self._weights == "embedded")
 
 
 def import_model(
     model: Model,
-    shapes: Mapping[str, tuple[int, ...] | None],
+    shapes: Mapping[str, Shape | None],
     values: Mapping[str, Array],
     embedded: bool = False,
 ) -> ImportedModel:
@@ -289,5 +328,3 @@ def _as_array(each: Input, value: object) -> Array:
             hint=f"expected {numpy_dtype(each.element)}",
         )
     return array
-
-

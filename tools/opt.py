@@ -115,6 +115,11 @@ class UopcOptMain(xDSLOptMain):
         for name, factory in {**pipeline_factories(), **pass_factories()}.items():
             self.register_pass(name, factory)
 
+    def register_all_frontends(self) -> None:
+        """Register the frontends of the environment, and ONNX."""
+        super().register_all_frontends()
+        self.available_frontends["onnx"] = _onnx_frontend
+
     def register_all_targets(self) -> None:
         """Register the targets of the environment, and uopc's."""
         super().register_all_targets()
@@ -353,6 +358,12 @@ def _find(what: str, name: str, table: Iterable[str]) -> str:
             hint=f"{did_you_mean(name, table)} There are: {', '.join(table)}".strip(),
         )
     return found
+
+
+def _onnx_frontend() -> Any:
+    from uopc.frontend.onnx_frontend import OnnxFrontend
+
+    return OnnxFrontend
 
 
 def _constant(pass_class: type[ModulePass]) -> Callable[[], type[ModulePass]]:

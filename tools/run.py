@@ -3,6 +3,7 @@
 uopc-run softmax.mlir                           random inputs; prints the results
 uopc-run softmax.mlir --input x.npz -o y.npz    arrays from and to files
 uopc-run softmax.mlir --show all --check        plan, C, result against numpy, time
+uopc-run model.onnx --input x.npz               an ONNX model
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
         description="Compile a program of tensor ops, run it and print its results.",
     )
     add = parser.add_argument
-    add("file", help="MLIR text: a func.func on tensors; - reads standard input")
+    add("file", help="MLIR text: a func.func on tensors; - reads standard input; or a .onnx file")
     add(
         "--input",
         "-i",
@@ -103,7 +104,8 @@ def run_file(options: argparse.Namespace) -> int:
     """Do what the options say; the exit status. Raises UopcError."""
     from uopc.frontend.compile import CompileRequest, compile_request, read_program
 
-    module = read_program(_program(options.file))
+    loaded = _onnx(options) if options.file.endswith(".onnx") else None
+    module = read_program(_program(options.file)) if loaded is None else loaded[0]
     request = CompileRequest(
         target=options.target,
         function=options.function,
@@ -120,10 +122,10 @@ def run_file(options: argparse.Namespace) -> int:
         print(plan_table(plan))
     if options.show in ("c", "cuda", "all") and executable.source:
         print(executable.source, end="")
-    sizes = _sizes(plan, options.size)
+    sizes = _sizes(plan, options.size) if loaded is None else {}
     if options.show == "resources":
         print(_resources(executable, sizes))
-    inputs = _inputs(plan, sizes, options)
+    inputs = _inputs(plan, sizes, options) if loaded is None else loaded[1]
     results = _call(executable, inputs, sizes)
     for name, value in results.items():
         if not options.quiet:
@@ -152,6 +154,16 @@ def _program(file: str) -> Any:
     if file == "-":
         return sys.stdin.read()
     return Path(file)
+
+
+def _onnx(options: argparse.Namespace) -> tuple[Any, Sequence[Array]]:
+    """The module of an ONNX model, and its arguments: inputs from files or random, and weights."""
+    from uopc.tools import onnx_model
+
+    imported, arguments = onnx_model.load(
+        options.file, options.size, lambda plan: _inputs(plan, {}, options), bool(options.input)
+    )
+    return imported.module, arguments
 
 
 def _call(executable: Any, inputs: Sequence[Array], sizes: dict[str, int]) -> dict[str, Array]:

@@ -63,7 +63,7 @@ class Call:
     def known(self, position: int) -> Array:
         """The elements of an input that decides a shape. Raises NeedsValue where a call gives
         them."""
-        return self.importer.known(self[position], self)
+        return self.importer.known(self[position], self.words)
 
     def known_ints(self, position: int) -> list[int] | None:
         """The integers of an input that is known, or None where it is absent."""

@@ -37,7 +37,7 @@ def _loop(c: Call) -> Result:
         number = c.importer.constant(np.array(step, np.int64))
         condition = c.importer.constant(np.array(True))
         going_on, *results = c.importer.nested(body, [number, condition, *state])
-        going = bool(c.importer.known(going_on, c).reshape(-1)[0])
+        going = bool(c.importer.known(going_on, c.words).reshape(-1)[0])
         state, rows = results[: len(state)], results[len(state) :]
         for each, row in zip(scanned, rows, strict=True):
             each.append(row)

@@ -35,13 +35,14 @@ def of_tensor(function: Callable[[Tensor], Tensor]) -> Rule:
 def folded(op: str) -> Rule:
     """An op of any number of inputs, from left to right."""
 
-    def rule(c: Call) -> Result:
-        total, *rest = c.all()
-        for each in rest:
-            total = elementwise(op, total, each)
-        return total
+    return lambda c: _folded(c, op)
 
-    return rule
+
+def _folded(c: Call, op: str) -> Tensor:
+    total, *rest = c.all()
+    for each in rest:
+        total = elementwise(op, total, each)
+    return total
 
 
 def number(value: float | int, like: Tensor) -> Tensor:
@@ -50,8 +51,8 @@ def number(value: float | int, like: Tensor) -> Tensor:
 
 
 def _mean(c: Call) -> Result:
-    total = folded("add")(c)
-    return total / number(len(c.inputs), total)  # pyright: ignore[reportOperatorIssue] (a tensor)
+    total = _folded(c, "add")
+    return total / number(len(c.inputs), total)
 
 
 def _div(c: Call) -> Result:
@@ -85,7 +86,9 @@ def _cast(c: Call) -> Result:
 def _bit_cast(c: Call) -> Result:
     element = element_of_code(c.integer("to"), c.words)
     if "i1" in (element, c[0].element):
-        return c[0].cast("ui8").bitcast("i8").cast(element) if element != "ui8" else c[0].cast("ui8")
+        return (
+            c[0].cast("ui8").bitcast("i8").cast(element) if element != "ui8" else c[0].cast("ui8")
+        )
     return c[0].bitcast(element)
 
 

@@ -8,7 +8,7 @@ NeedsValue, to be started again with that input's value.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from uopc.dialects.errors import UnsupportedError, UopcError
 from uopc.dialects.source_text import printable
@@ -154,7 +154,7 @@ class Importer:
         if domain not in opsets:
             raise bad_model(f"{node_words(node)}: the model imports no opset of '{domain}'")
         schema = _schema(node, domain, opsets[domain])
-        call = Call(self, node, schema.since_version, inputs)
+        call = Call(cast(Any, self), node, schema.since_version, inputs)
         rule = self._rule(domain, node.op_type, schema.since_version)
         if rule is None:
             return self._run_body(call, schema, opsets[domain])
@@ -172,7 +172,7 @@ class Importer:
 
     def _rule(self, domain: str, op: str, version: int) -> Rule | None:
         """The rule for a version of an op: that of the latest change before it."""
-        rules = self.rules.get(op, {}) if not domain else {}
+        rules: Mapping[int, Rule] = self.rules.get(op, {}) if not domain else {}
         first = max((each for each in rules if each <= version), default=None)
         return None if first is None else rules[first]
 
@@ -212,14 +212,17 @@ class Importer:
             )
         return values[name]
 
-    def known(self, value: Tensor, call: Call) -> Array:
-        """The elements of a tensor, computed now. Raises NeedsValue if inputs are needed for it."""
+    def known(self, value: Tensor, words: str) -> Array:
+        """The elements of a tensor, computed now, for the node that `words` names.
+
+        Raises NeedsValue if inputs are needed for it.
+        """
         node = resolved(value.node)
         if node.op != "buffer" or node.array is None:
             order = evaluation_order([node])
             needed = [self.placeholders[n] for n in order if n in self.placeholders]
             if needed:
-                raise NeedsValue(needed, call.words)
+                raise NeedsValue(needed, words)
             computed = _interpreted(order, node)
             node.realized = buffer(shared_or_copied(computed, node.type), node.type)
             node = node.realized

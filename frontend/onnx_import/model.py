@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from uopc.dialects.errors import UnsupportedError, UopcError
-from uopc.dialects.source_text import printable
+from uopc.dialects.source_text import printable, read_source
 from uopc.frontend.onnx_import.arrays import bad_model, element_of_code
 
 MAX_SIZE = 1 << 40
@@ -72,18 +72,13 @@ def read_model(source: str | Path | bytes | Any) -> Model:
     onnx = import_onnx()
     folder: Path | None = None
     if isinstance(source, onnx.ModelProto):
-        proto = source
+        proto: Any = source
     elif isinstance(source, bytes):
         proto = _parsed(onnx, source, "the model")
     elif isinstance(source, str | Path):
         path = Path(source)
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise UopcError(
-                "cannot-read", f"'{path}' cannot be read: {error.strerror or error}"
-            ) from error
-        proto, folder = _parsed(onnx, data, f"'{path}'"), path.absolute().parent
+        proto = _parsed(onnx, read_source(str(path)), f"'{path}'")
+        folder = path.absolute().parent
     else:
         raise UopcError(
             "wrong-type",

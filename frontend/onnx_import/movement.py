@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uopc.frontend.core import all_axes, one_axis, wrap
+from uopc.frontend.core import all_axes, one_axis
 from uopc.frontend.creation import index_along
 from uopc.frontend.elementwise import where
-from uopc.frontend.graph import constant
 from uopc.frontend.movement import cat
 from uopc.frontend.onnx_import.arrays import Array, element_of_code
 from uopc.frontend.onnx_import.call import Call, Result, Rules
@@ -177,7 +176,8 @@ def _repeated_pad(x: Tensor, pairs: list[tuple[int, int]], mode: str) -> Tensor:
     """By positions, so that more may be added than there is."""
     for axis, (low, high) in enumerate(pairs):
         if low or high:
-            at = np.pad(np.arange(x.shape[axis]), (max(low, 0), max(high, 0)), mode)  # pyright: ignore[reportCallIssue, reportArgumentType] (one of its modes)
+            pad: Any = np.pad  # typed by mode
+            at: Array = pad(np.arange(x.shape[axis]), (max(low, 0), max(high, 0)), mode)
             at = at[max(-low, 0) : len(at) - max(-high, 0)]
             x = x.take(at, axis)
     return x

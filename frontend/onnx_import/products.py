@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from uopc.frontend.elementwise import where
+from uopc.frontend.onnx_import.arrays import element_of_code
 from uopc.frontend.onnx_import.call import Call, Result, Rules
 from uopc.frontend.onnx_import.elementwise import number
 from uopc.frontend.onnx_import.reductions import mean, reduced
@@ -28,7 +29,11 @@ def in_wide(function: Callable[..., Tensor], *values: Tensor | None) -> Tensor:
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
     """numpy's matmul."""
-    return in_wide(lambda x, y: x @ y, a, b)
+    return in_wide(_product, a, b)
+
+
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    return a @ b
 
 
 def _matmul(c: Call) -> Result:
@@ -68,7 +73,8 @@ def _batch_normalization(c: Call) -> Result:
     epsilon, momentum = c.real("epsilon", 1e-5), c.real("momentum", 0.9)
     if c.version < 14 and sum(c.outputs) > 1:
         raise c.unsupported("in training mode before opset 14")
-    used_mean, used_variance, more = given_mean, given_variance, []
+    used_mean, used_variance = given_mean, given_variance
+    more: list[Tensor] = []
     if c.flag("training_mode"):
         axes = tuple(k for k in range(x.ndim) if k != 1)
         centre = mean(x, axes)
@@ -147,7 +153,9 @@ def _axis_shaped(c: Call, value: Tensor, x: Tensor, axis: int) -> Tensor:
 def _quantize(c: Call) -> Result:
     x, scale, zero = c[0], c[1], c.get(2)
     axis = c.axis(1, x.ndim) if x.ndim > 1 else 0
-    element = zero.element if zero is not None else "ui8"
+    code = c.integer("output_dtype", 0)
+    element = element_of_code(code, c.words) if code else "ui8"
+    element = zero.element if zero is not None else element
     if element not in ("i8", "ui8", "i16", "ui16"):
         raise c.unsupported(f"to elements of type {element}")
     wide = (x / _axis_shaped(c, scale, x, axis)).cast("f32").round()

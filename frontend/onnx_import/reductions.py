@@ -14,7 +14,7 @@ from uopc.frontend.graph import apply
 from uopc.frontend.onnx_import.call import Call, Result, Rule, Rules
 from uopc.frontend.onnx_import.elementwise import number
 from uopc.frontend.promotion import is_float
-from uopc.frontend.reductions import running
+from uopc.frontend.reductions import log_softmax, running, softmax
 
 if TYPE_CHECKING:
     from uopc.frontend.tensor import Tensor
@@ -106,19 +106,6 @@ def _hardmax(x: Tensor, axis: int) -> Tensor:
     return hot.cast(x.element)
 
 
-def softmax(x: Tensor, axis: int) -> Tensor:
-    """The quotient of exp(x - max) and its sum, the halves in f32."""
-    return x.cast("f32").softmax(axis).cast(x.element) if _is_half(x) else x.softmax(axis)
-
-
-def _log_softmax(x: Tensor, axis: int) -> Tensor:
-    return x.cast("f32").log_softmax(axis).cast(x.element) if _is_half(x) else x.log_softmax(axis)
-
-
-def _is_half(x: Tensor) -> bool:
-    return x.element in ("f16", "bf16")
-
-
 # Positions and order.
 
 
@@ -179,7 +166,7 @@ REDUCTION_RULES: Rules = {
     "CumProd": {26: _running("mul")},
     "CumSum": {11: _running("add")},
     "Hardmax": {1: _soft_flat(_hardmax), 13: _soft(_hardmax)},
-    "LogSoftmax": {1: _soft_flat(_log_softmax), 13: _soft(_log_softmax)},
+    "LogSoftmax": {1: _soft_flat(log_softmax), 13: _soft(log_softmax)},
     "LpNormalization": {1: _lp_normalization},
     "ReduceL1": {1: _reduction(lambda x, a, k: reduced("add", x.abs(), a, k))},
     "ReduceL2": {1: _in_floats(lambda x, a, k: reduced("add", x * x, a, k).sqrt())},

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uopc.frontend.elementwise import limits_of, where
-from uopc.frontend.indexing import dilated
 from uopc.frontend.core import wrap
+from uopc.frontend.elementwise import limits_of
 from uopc.frontend.graph import apply
-from uopc.frontend.onnx_import.call import Call, Result, Rule, Rules
+from uopc.frontend.indexing import dilated
+from uopc.frontend.onnx_import.call import Call, Result, Rules
 from uopc.frontend.onnx_import.elementwise import number
-from uopc.frontend.promotion import is_float
 from uopc.frontend.windows import conv
 from uopc.frontend.windows import windows as windows_of
 
@@ -154,8 +153,8 @@ def _conv_transpose(c: Call) -> Result:
         (span - 1 - low, span - 1 - high + e)
         for span, (low, high), e in zip(spans, pads, extra, strict=True)
     ]
-    y = conv(apart.pad([(0, 0), (0, 0), *around]), turned, bias, 1, 0, tuple(dilations), groups)
-    return y
+    wide = apart.pad([(0, 0), (0, 0), *around])
+    return conv(wide, turned, bias, 1, 0, tuple(dilations), groups)
 
 
 def _transposed_pads(
@@ -214,7 +213,9 @@ def _max_pool(c: Call) -> Result:
     return [values, found + c.importer.constant(image * math.prod(spatial))]
 
 
-def _positions(sizes: Sequence[int], columns: bool) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+def _positions(
+    sizes: Sequence[int], columns: bool
+) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     flat = np.arange(math.prod(sizes), dtype=np.int64)
     return flat.reshape(tuple(sizes), order="F" if columns else "C")
 
@@ -238,15 +239,13 @@ def _max_unpool(c: Call) -> Result:
             x.shape[2:], window.strides, window.kernel, window.pads, strict=True
         )
     ]
-    full = tuple(shape) if shape is not None else (*x.shape[:2], *small)
-    # The positions are those of the shape that was pooled.
+    # The positions are those in the shape that was pooled, which may be cut out of a larger one.
     flat = number(0, x).expand((math.prod((*x.shape[:2], *small)),))
     flat = flat.scatter(0, places.reshape((-1,)), x.reshape((-1,)))
     result = flat.reshape((*x.shape[:2], *small))
-    if full == result.shape:
+    if shape is None:
         return result
-    flat = number(0, x).expand((math.prod(full),)).scatter(0, places.reshape((-1,)), x.reshape((-1,)))
-    return flat.reshape(full)
+    return result.pad([(0, n - m) for n, m in zip(shape, result.shape, strict=True)])
 
 
 def _col2im(c: Call) -> Result:

@@ -41,7 +41,14 @@ def arrays_of(values: Sequence[Any]) -> list[Any]:
     """Inputs or outputs of a test, which are arrays or protobuf tensors."""
     from onnx import numpy_helper
 
-    return [v if isinstance(v, np.ndarray | np.generic) else numpy_helper.to_array(v) if hasattr(v, "dims") else v for v in values]
+    return [
+        v
+        if isinstance(v, np.ndarray | np.generic)
+        else numpy_helper.to_array(v)
+        if hasattr(v, "dims")
+        else v
+        for v in values
+    ]
 
 
 def compare(got: Any, expected: Any, case: Any) -> str:
