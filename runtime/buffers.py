@@ -18,6 +18,7 @@ import numpy as np
 from uopc.dialects.errors import UopcError
 from uopc.lowering.plan import Buffer
 from uopc.runtime.debug import printable
+from uopc.runtime.recycling import RECYCLED_FROM, results
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Shape = tuple[int, ...]
@@ -91,9 +92,9 @@ def empty_aligned(shape: Shape, dtype: np.dtype[Any]) -> Array:
 
 def fresh_output(shape: Shape, dtype: np.dtype[Any], size: int) -> tuple[Array, int]:
     """Such an array of `size` bytes, and its address. Raises `out-of-memory`."""
-    # numpy asks for huge pages where an allocation is big enough to gain by them.
+    room = size + ALIGNMENT - 1
     try:
-        storage = np.empty(size + ALIGNMENT - 1, _BYTE)
+        storage = np.empty(room, _BYTE) if room < RECYCLED_FROM else results.storage(room)
     except (MemoryError, ValueError, OverflowError):
         raise UopcError(
             "out-of-memory",

@@ -46,13 +46,18 @@ THREADS = Variable(
     "the processors that this process may use",
     "how many threads a program may run on",
 )
+RECYCLE = Variable(
+    "UOPC_RECYCLE",
+    "256",
+    "MiB of dropped results that are kept as memory for new ones; 0 keeps none",
+)
 CUDA = Variable(
     "UOPC_CUDA",
     "auto",
     "where CUDA programs run: driver, a GPU; emulator, none needed; auto, a GPU if there is one",
 )
 
-VARIABLES: tuple[Variable, ...] = (CC, CACHE, DEBUG, THREADS, CUDA)
+VARIABLES: tuple[Variable, ...] = (CC, CACHE, DEBUG, THREADS, RECYCLE, CUDA)
 
 
 def compiler_command() -> str:
@@ -85,6 +90,14 @@ def thread_count() -> int:
     Raises `bad-environment` unless the variable is a number from 1 to 4096.
     """
     return _integer(THREADS, 1, 4096, available_processors())
+
+
+def recycled_bytes() -> int:
+    """UOPC_RECYCLE in bytes, 256 MiB when it is unset.
+
+    Raises `bad-environment` unless the variable is a number from 0 to 999999.
+    """
+    return _integer(RECYCLE, 0, 999_999, 256) << 20
 
 
 def available_processors() -> int:

@@ -13,6 +13,7 @@ import numpy as np
 
 from uopc.lowering.plan import Plan
 from uopc.runtime.buffers import ALIGNMENT, Array, Shape, Workspaces, address, fresh_output
+from uopc.runtime.recycling import RECYCLED_FROM
 
 _BYTE = np.dtype(np.uint8)
 
@@ -50,6 +51,10 @@ class PreparedCall:
         """
         outputs: list[Any] = [None] * self._count
         for position, shape, dtype, room, size in self._written:
+            if room >= RECYCLED_FROM:
+                outputs[position], start = fresh_output(shape, dtype, size)
+                pointers.append(start)
+                continue
             try:
                 storage = np.empty(room, _BYTE)
             except MemoryError:

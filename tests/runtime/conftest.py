@@ -73,7 +73,7 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def environment(shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name in ("UOPC_CC", "UOPC_DEBUG", "UOPC_THREADS", "UOPC_CUDA"):
+    for name in ("UOPC_CC", "UOPC_DEBUG", "UOPC_THREADS", "UOPC_RECYCLE", "UOPC_CUDA"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("UOPC_CACHE", str(shared_cache))
     yield
