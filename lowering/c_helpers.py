@@ -245,6 +245,20 @@ def float_to_integer(prelude: Prelude, source: Scalar, target: Scalar, signed: b
     )
 
 
+def has_builtin(prelude: Prelude) -> str:
+    """has_builtin: whether this compiler has an instruction's builtin; clang has dropped some."""
+    return prelude.need(
+        "has_builtin",
+        lambda _: (
+            """#if defined(__has_builtin)
+#define has_builtin(name) __has_builtin(name)
+#else
+#define has_builtin(name) 0
+#endif"""
+        ),
+    )
+
+
 def half_to_float(prelude: Prelude, t: Scalar) -> str:
     """f16_to_f32 or bf16_to_f32: exact."""
     name = f"{t.key}_to_f32"
@@ -256,11 +270,12 @@ def half_to_float(prelude: Prelude, t: Scalar) -> str:
     return {of_bits}((int32_t)((uint32_t)h << 16));
 }}"""
 
-    def f16(_: Prelude) -> str:
+    def f16(prelude: Prelude) -> str:
+        has_builtin(prelude)
         # A subnormal is mantissa * 2**-24, which a float holds exactly.
         return f"""static inline float {name}(uint16_t h)
 {{
-#if defined(__F16C__)
+#if defined(__F16C__) && has_builtin(__builtin_ia32_vcvtph2ps)
 {_F16C_TYPES}
     half8 from = {{(short)h}};
     float4 to = __builtin_ia32_vcvtph2ps(from);
@@ -321,11 +336,12 @@ def _float_to_bf16(prelude: Prelude, name: str) -> str:
 }}"""
 
 
-def _float_to_f16(_: Prelude, name: str) -> str:
+def _float_to_f16(prelude: Prelude, name: str) -> str:
+    has_builtin(prelude)
     # Below 2**-14 an f16 is a multiple of 2**-24; adding 0.5 makes the float unit round to one.
     return f"""static inline uint16_t {name}(float x)
 {{
-#if defined(__F16C__)
+#if defined(__F16C__) && has_builtin(__builtin_ia32_vcvtps2ph)
 {_F16C_TYPES}
     float4 from = {{x}};
     half8 to = __builtin_ia32_vcvtps2ph(from, 0);

@@ -26,6 +26,7 @@ from uopc.lowering.c_types import (
     UNARY,
     Expr,
     Lanes,
+    Scalar,
     is_vector,
 )
 
@@ -84,6 +85,13 @@ def lane_value(text: str, lanes: Lanes) -> Expr:
 
 def lanes_key(lanes: Lanes) -> str:
     return f"{'mask_' if lanes.is_mask else ''}{lanes.element.key}x{lanes.width}"
+
+
+def unsigned_lanes(p: FunctionPrinter, lanes: Lanes) -> str:
+    """The C type of as many unsigned lanes of the same width."""
+    bits = lanes.element.bits
+    element = Scalar(f"u{bits}", f"uint{bits}_t", bits, signed=False)
+    return p.lanes_name(Lanes(element, lanes.count))
 
 
 # ---- making vectors

@@ -16,8 +16,8 @@ from xdsl.dialects import arith, math, vector
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute
 
-from uopc.lowering import c_helpers as helpers
 from uopc.lowering.c_float import SCALAR_RULES
+from uopc.lowering.c_halves import narrowed, widened
 from uopc.lowering.c_lanes import (
     INLINE,
     as_mask,
@@ -33,12 +33,12 @@ from uopc.lowering.c_lanes import (
     reduction,
     shuffle,
     stored_lane,
+    unsigned_lanes,
     vector_expr,
 )
 from uopc.lowering.c_style import FunctionPrinter
 from uopc.lowering.c_types import (
     ADD,
-    BF16,
     BIT_AND,
     BIT_OR,
     BIT_XOR,
@@ -52,7 +52,6 @@ from uopc.lowering.c_types import (
     UNARY,
     Expr,
     Lanes,
-    Scalar,
     is_vector,
 )
 
@@ -114,7 +113,7 @@ def _direct(
     if kind is arith.SelectOp:
         return _select(p, operands, result)
     if lanes.element.is_half or result.element.is_half:
-        return _convert_half(p, kind, a, lanes, result)
+        return _on_halves(p, op, kind, operands, lanes, result)
     b = operands[1] if len(operands) > 1 else a
     if kind in _FLOAT_SIGNS:
         sign, level = _FLOAT_SIGNS[kind]
@@ -146,64 +145,25 @@ def _direct(
     return None
 
 
-def _convert_half(
-    p: FunctionPrinter, kind: Any, a: Expr, lanes: Lanes, result: Lanes
+def _on_halves(
+    p: FunctionPrinter, op: Any, kind: Any, operands: list[Expr], lanes: Lanes, result: Lanes
 ) -> Expr | None:
-    """arith.extf from and truncf to a half type, where whole vectors convert at once."""
-    if kind is arith.ExtFOp and lanes.element.is_half and result.element is F32:
-        name = _widen_lanes(p, lanes, result)
-    elif kind is arith.TruncFOp and lanes.element is F32 and result.element.is_half:
-        name = _narrow_lanes(p, lanes, result)
-    else:
+    """An op with half types: conversions of whole vectors, and what is computed in float."""
+    a = operands[0]
+    half, wide = lanes.element.is_half, lanes.of(F32)
+    if kind is arith.ExtFOp:
+        return widened(p, a, lanes) if half and result.element is F32 else None
+    if kind is arith.TruncFOp:
+        return narrowed(p, a, result) if lanes.element is F32 else None
+    if kind is arith.NegfOp:
+        t = p.lanes_name(lanes)
+        return vector_expr(p, f"({t})({a.at(UNARY)} ^ 0x8000)", UNARY, result, a)
+    if kind is arith.CmpfOp and half:
+        return _compare(p, op, kind, *(p.settle(widened(p, e, lanes)) for e in operands))
+    if not half or kind not in (*_FLOAT_SIGNS, *_EXTREMES, math.FmaOp):
         return None
-    return vector_expr(p, f"{name}({a.text})", PRIMARY, result, a) if name else None
-
-
-def _widen_lanes(p: FunctionPrinter, lanes: Lanes, result: Lanes) -> str:
-    """bf16_to_f32x8, f16_to_f32x8."""
-    h, t = p.lanes_name(lanes), p.lanes_name(result)
-    name = f"{lanes.element.key}_to_{t}"
-    if lanes.element is BF16:
-        u = _unsigned_lanes(p, result)
-        body = f"    return ({t})(__builtin_convertvector(h, {u}) << 16);"
-    elif lanes.width == 8:
-        scalar = helpers.half_to_float(p.prelude, lanes.element)
-        body = f"""#if defined(__F16C__)
-    typedef short half8 __attribute__((vector_size(16)));
-    return ({t})__builtin_ia32_vcvtph2ps256((half8)h);
-#else
-    {t} r = {{0}};
-    for (int lane = 0; lane < 8; lane++)
-        r[lane] = {scalar}(h[lane]);
-    return r;
-#endif"""
-    else:
-        return ""
-    return p.prelude.need(name, lambda _: f"{INLINE} {t} {name}({h} h)\n{{\n{body}\n}}")
-
-
-def _narrow_lanes(p: FunctionPrinter, lanes: Lanes, result: Lanes) -> str:
-    """f32x8_to_bf16, f32x8_to_f16."""
-    t, h = p.lanes_name(lanes), p.lanes_name(result)
-    name = f"{result.element.key}_from_{t}"
-    if result.element is BF16:
-        u = _unsigned_lanes(p, lanes)
-        body = f"""    {u} bits = ({u})x, near = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    {u} nan = ({u})(x != x);
-    return __builtin_convertvector((nan & (bits >> 16 | 0x40)) | (~nan & near), {h});"""
-    elif lanes.width == 8:
-        scalar = helpers.float_to_half(p.prelude, lanes.element, result.element)
-        body = f"""#if defined(__F16C__)
-    return ({h})__builtin_ia32_vcvtps2ph256(x, 0);
-#else
-    {h} r = {{0}};
-    for (int lane = 0; lane < 8; lane++)
-        r[lane] = {scalar}(x[lane]);
-    return r;
-#endif"""
-    else:
-        return ""
-    return p.prelude.need(name, lambda _: f"{INLINE} {h} {name}({t} x)\n{{\n{body}\n}}")
+    made = _direct(p, op, kind, [widened(p, e, lanes) for e in operands], wide)
+    return None if made is None else narrowed(p, made, result)
 
 
 def _convert(p: FunctionPrinter, a: Expr, lanes: Lanes, result: Lanes) -> Expr | None:
@@ -216,15 +176,9 @@ def _convert(p: FunctionPrinter, a: Expr, lanes: Lanes, result: Lanes) -> Expr |
 def _wrapped(p: FunctionPrinter, form: tuple[str, int], a: Expr, b: Expr, result: Lanes) -> Expr:
     """Integer arithmetic in unsigned lanes, which wrap."""
     sign, _ = form
-    unsigned = _unsigned_lanes(p, result)
+    unsigned = unsigned_lanes(p, result)
     text = f"({unsigned}){a.at(UNARY)} {sign} ({unsigned}){b.at(UNARY)}"
     return vector_expr(p, f"({p.lanes_name(result)})({text})", UNARY, result, a, b)
-
-
-def _unsigned_lanes(p: FunctionPrinter, lanes: Lanes) -> str:
-    bits = lanes.element.bits
-    element = Scalar(f"u{bits}", f"uint{bits}_t", bits, signed=False)
-    return p.lanes_name(Lanes(element, lanes.count))
 
 
 def _compare(p: FunctionPrinter, op: Any, kind: Any, a: Expr, b: Expr) -> Expr | None:
@@ -237,7 +191,7 @@ def _compare(p: FunctionPrinter, op: Any, kind: Any, a: Expr, b: Expr) -> Expr |
     if kind is arith.CmpiOp:
         x, y = a.at(ADD), b.at(ADD)
         if predicate >= 6:
-            unsigned = _unsigned_lanes(p, lanes)
+            unsigned = unsigned_lanes(p, lanes)
             x, y = f"({unsigned}){a.at(UNARY)}", f"({unsigned}){b.at(UNARY)}"
         text = f"{x} {_CMPI_SIGNS[predicate]} {y}"
     elif predicate in _CMPF_SIGNS:

@@ -34,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, scf
@@ -60,6 +61,7 @@ from uopc.passes.loop_masks import Mask, guards_of, lane_mask, mask_of
 from uopc.passes.loop_placement import Placement, Statement
 from uopc.passes.loop_scopes import Lanes, Scope, unproven
 from uopc.passes.loop_stores import store_scalar, store_vector
+from uopc.passes.loop_tiles import flat_index, is_simpler_flat
 from uopc.passes.loop_values import Values
 from uopc.passes.scalar_builder import INDEX
 
@@ -452,7 +454,8 @@ class Linearizer:
     def allocate(self, op: loop.TileOp) -> None:
         """A tile's storage, in the scope where it is filled."""
         shape = list(kernel.buffer_of(op.result).get_shape())
-        made = memref.AllocaOp.get(op.value.type, shape=shape)
+        stored = [prod(shape)] if is_simpler_flat(self.dag, op) else shape
+        made = memref.AllocaOp.get(op.value.type, shape=stored)
         self.scopes.top.block.add_op(made)
         made.memref.name_hint = op.result.name_hint or "tile"
         self.scopes.buffers[op.result] = (made.memref, shape)
@@ -511,8 +514,10 @@ class Linearizer:
         free = self.dag.free[op.value] | own_ranges(op)
         along = scopes.vector_of(free)
         value = scopes.value(op.value, lanes)
-        target, _ = scopes.buffers[op.result]
+        target, sizes = scopes.buffers[op.result]
         expressions = [scopes.resolved(self.dag.index[o], lanes) for o in op.over]
+        if kernel.buffer_of(target).get_num_dims() != len(sizes):
+            expressions = [flat_index(expressions, sizes)]
         if along is None:
             indices = [scopes.index(e) for e in expressions]
             store_scalar(scopes.top.block, None, value, target, indices)

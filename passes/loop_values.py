@@ -29,6 +29,7 @@ from uopc.passes.combine import combine, combined_identity
 from uopc.passes.loop_dag import LoopDag, Ranges, is_inline, length_of, number_of, own_ranges
 from uopc.passes.loop_masks import Mask, guards_of, lane_mask, mask_of
 from uopc.passes.loop_scopes import NO_LANES, Lanes, Scope, Scopes, unproven
+from uopc.passes.loop_tiles import flat_index
 from uopc.passes.scalar_builder import INDEX, ScalarBuilder
 from uopc.passes.vector_types import integers, lane_type, positions, vector_type, width_of
 
@@ -261,10 +262,7 @@ class Values(Scopes):
         type_ = target.type
         assert isinstance(type_, MemRefType)
         if type_.get_num_dims() != len(sizes):
-            flat: Expr = as_expr(0)
-            for expr, size in zip(expressions, sizes, strict=True):
-                flat = flat * size + expr
-            expressions = [flat]
+            expressions = [flat_index(expressions, sizes)]
         return target, [self.resolved(e, lanes) for e in expressions]
 
     def access_mask(

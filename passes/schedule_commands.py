@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from xdsl.dialects import arith
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from uopc.dialects import kernel, loop
 from uopc.dialects import schedule_text as text
@@ -13,6 +13,7 @@ from uopc.dialects.index_expr import Expr, Leaf, as_expr, same
 from uopc.dialects.schedule_text import Command, bad_schedule
 from uopc.passes.loop_dag import LoopDag, Ranges, is_loop, own_ranges
 from uopc.passes.loop_rewriter import LoopRewriter
+from uopc.passes.schedule_facts import product_of, widened_name
 
 
 def apply_command(op: kernel.KernelOp, command: Command) -> None:
@@ -78,15 +79,26 @@ def check_fresh(op: kernel.KernelOp, names: tuple[str, ...], command: Command) -
 
 
 class _Contract(LoopRewriter):
-    """reduce add of a * b -> reduce fma of a, b (rounded once a step)."""
+    """reduce add of a * b -> reduce fma of a, b (rounded once a step).
+
+    Of extf(a * b), a and b halves: fma of extf(a), extf(b), whose product is not rounded.
+    """
 
     def on_reduce(self, op: loop.ReduceOp) -> list[SSAValue]:
         over = [self.range_value(o) for o in op.over]
-        product = op.values[0].owner
-        if op.kind is not None and op.kind.data == "add" and isinstance(product, arith.MulfOp):
-            factors = [self.values[o] for o in product.operands]
-            return self.reduce(op, over, "fma", factors)
-        return self.reduce(op, over)
+        product = product_of(op)
+        if product is None:
+            return self.reduce(op, over)
+        wide = op.results[0].type
+        return self.reduce(op, over, "fma", [self._widened(f, wide) for f in product.operands])
+
+    def _widened(self, factor: SSAValue, wide: Attribute) -> SSAValue:
+        value = self.values[factor]
+        if value.type == wide:
+            return value
+        made = self.loops.scalars.op(arith.ExtFOp, value, result=wide)
+        made.name_hint = widened_name(factor)
+        return made
 
 
 class _Split(LoopRewriter):

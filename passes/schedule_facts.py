@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from uopc.dialects import loop
@@ -109,3 +110,18 @@ def loads_of(dag: LoopDag, values: Iterable[SSAValue]) -> list[loop.LoadOp]:
 
 def stores(dag: LoopDag) -> list[loop.StoreOp]:
     return [o for o in dag.statements if isinstance(o, loop.StoreOp)]
+
+
+def product_of(op: loop.ReduceOp) -> arith.MulfOp | None:
+    """The multiplication that a reduction sums; of halves the one that is widened to be summed."""
+    if op.kind is None or op.kind.data != "add":
+        return None
+    owner = op.values[0].owner
+    if isinstance(owner, arith.ExtFOp):
+        owner = owner.input.owner
+    return owner if isinstance(owner, arith.MulfOp) else None
+
+
+def widened_name(factor: SSAValue) -> str | None:
+    """How `contract` calls a factor that it widens; a factor without a name gives none."""
+    return None if factor.name_hint is None else f"{factor.name_hint}_wide"

@@ -11,7 +11,6 @@ is packed first, at the full depth of k.
 
 from __future__ import annotations
 
-from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from uopc.dialects import loop
@@ -26,7 +25,9 @@ from uopc.passes.schedule_facts import (
     length,
     loads_of,
     name_of,
+    product_of,
     stores,
+    widened_name,
 )
 
 _PACKING_PAYS = 4
@@ -35,11 +36,9 @@ _PACKING_PAYS = 4
 
 def product_schedule(dag: LoopDag, reduction: loop.ReduceOp, target: CpuTarget) -> list[Command]:
     """The schedule of a kernel whose one reduction is a sum of products; none for others."""
-    if reduction.kind is None or reduction.kind.data != "add":
-        return []
-    product = reduction.values[0].owner
+    product = product_of(reduction)
     row = element_type(reduction.values[0].type)
-    if not isinstance(product, arith.MulfOp) or row is None or row.bits not in (32, 64):
+    if product is None or row is None or row.bits not in (32, 64):
         return []
     written = stores(dag)
     if len(written) != 1 or not target.fused_multiply_add:
@@ -130,8 +129,28 @@ class _Product:
             found.append(self._columns(f"p{j}", f"p{j}", vectors, vector=neighbours))
         if tile_rows > 1:
             found.append(Split(i, (Part(f"{i}0", None, None), Part(f"{i}1", tile_rows, "unroll"))))
-        found.append(Order(tuple(self._order(i if tile_rows == 1 else f"{i}0", f"{j}0", panel))))
+        strip: list[str] = []
+        if self.left.type != self.reduction.values[0].type:
+            strip = self._widen_rows(found, f"{i}1" if tile_rows > 1 else None)
+        rows = [i if tile_rows == 1 else f"{i}0", *strip]
+        found.append(Order(tuple(self._order(rows, f"{j}0", panel))))
         return found
+
+    def _widen_rows(self, found: list[Command], copies: str | None) -> list[str]:
+        """Rows of halves are widened once for each panel, not once for each column; the loops."""
+        if self.left.name_hint is None:
+            self.left.name_hint = "row"
+        own = [name_of(r) for r in self.own]
+        fresh = [f"q{n}" for n in own]
+        over, names = (own, fresh) if copies is None else ([copies, *own], [f"q{copies}", *fresh])
+        found.append(Tile(widened_name(self.left) or "", tuple(over), tuple(names)))
+        last = self.own[-1]
+        neighbours = all(is_neighbours(self.dag, o, last) for o in loads_of(self.dag, [self.left]))
+        if neighbours and length(self.dag, last) >= self.lanes:
+            lanes = Part(f"{fresh[-1]}1", self.lanes, "vector")
+            found.append(Split(fresh[-1], (Part(f"{fresh[-1]}0", None, None), lanes)))
+            fresh[-1] += "0"
+        return fresh
 
     def _columns(self, name: str, base: str, vectors: int, *, vector: bool) -> Split:
         kind = "vector" if vector else "loop"
@@ -158,9 +177,11 @@ class _Product:
     def _label(self) -> str:
         if self.right.name_hint is None:
             self.right.name_hint = "factor"
-        return self.right.name_hint
+        if self.right.type == self.reduction.values[0].type:
+            return self.right.name_hint
+        return widened_name(self.right) or ""  # the panel holds halves widened
 
-    def _order(self, i: str, j: str, panel: list[str]) -> list[str]:
+    def _order(self, rows: list[str], j: str, panel: list[str]) -> list[str]:
         """Ranges that both factors share, then those of the panel, then rows, then the depth."""
         free = self.dag.free[self.reduction.results[0]]
         others = in_order(self.dag, free - {self.down, self.across})
@@ -168,4 +189,4 @@ class _Product:
         outer = [name_of(r) for r in others if r in right]
         inner = [name_of(r) for r in others if r not in right]
         depth = [name_of(r) for r in self.own]
-        return [*outer, j, *panel, *inner, i, *depth]
+        return [*outer, j, *panel, *inner, *rows, *depth]

@@ -106,3 +106,26 @@ ukernel.kernel @fused ins(%x : memref<6xf32>, %y : memref<6xf32>) outs(%o : memr
 // CHECK-LABEL: ukernel.kernel @fused
 // CHECK: uloop.store %v, %o[%i] : memref<6xf32>
 // CHECK: uloop.store %w, %u[%i] : memref<6xf32>
+
+// -----
+
+// A product of halves: both factors are widened, the packed ones once.
+ukernel.kernel @halves ins(%A : memref<32x64xf16>, %B : memref<64x16xf16>) outs(%C : memref<32x16xf16>) attributes {schedule = "contract; tile b_wide over k j as pk pj; split j = j0 j1:16:vector; split pj = pj0 pj1:16:vector; order j0 pk i k"} {
+  %i = uloop.range 32
+  %j = uloop.range 16
+  %k = uloop.range 64 reduce
+  %a = uloop.load %A[%i, %k] : memref<32x64xf16>
+  %b = uloop.load %B[%k, %j] : memref<64x16xf16>
+  %p = arith.mulf %a, %b : f16
+  %w = arith.extf %p : f16 to f32
+  %c = uloop.reduce add %w over (%k) : f32
+  %h = arith.truncf %c : f32 to f16
+  uloop.store %h, %C[%i, %j] : memref<32x16xf16>
+}
+
+// CHECK-LABEL: ukernel.kernel @halves
+// CHECK: %a_wide = arith.extf %a : f16 to f32
+// CHECK: [[B:%.*]] = arith.extf %b : f16 to f32
+// CHECK-NEXT: %b_wide = uloop.tile [[B]] over (%pk, %pj0, %pj1) local : memref<64x1x16xf32>
+// CHECK-NEXT: [[R:%.*]] = uloop.read %b_wide[%k, 0, %j0 * 16 + %j1] : memref<64x1x16xf32>
+// CHECK-NEXT: uloop.reduce fma %a_wide, [[R]] over (%k) : f32

@@ -196,3 +196,23 @@ ukernel.kernel @masked sizes(%n = n = 1 to 9) ins(%x : memref<?x4xf32> of [n, 4]
 // CHECK-NEXT: }
 // CHECK-NEXT: [[R:%.*]] = arith.select [[INSIDE]], [[V]], {{%.*}} : f32
 // CHECK-NEXT: memref.store [[R]], %o[%i, %j] : memref<?x4xf32
+
+// -----
+
+// A tile whose range was split is flat where it is read by whole numbers of that range.
+// CHECK-LABEL: func.func private @flat_tile
+// CHECK: memref.alloca() : memref<8xf32>
+// CHECK: vector.store
+// CHECK-NOT: arith.divsi
+// CHECK-NOT: arith.remsi
+ukernel.kernel @flat_tile ins(%x : memref<8xf32>) outs(%o : memref<4xf32>) {
+  %i = uloop.range 4
+  %q0 = uloop.range 2
+  %q1 = uloop.range 4 vector
+  %k = uloop.range 8 reduce
+  %v = uloop.load %x[%q0 * 4 + %q1] : memref<8xf32>
+  %t = uloop.tile %v over (%q0, %q1) local : memref<2x4xf32>
+  %r = uloop.read %t[%k floordiv 4, %k mod 4] : memref<2x4xf32>
+  %s = uloop.reduce add %r over (%k) : f32
+  uloop.store %s, %o[%i] : memref<4xf32>
+}

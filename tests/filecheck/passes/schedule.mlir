@@ -68,3 +68,18 @@ ukernel.kernel @transpose ins(%x : memref<1024x4096xf32>) outs(%o : memref<4096x
   %v = uloop.load %x[%j, %i] : memref<1024x4096xf32>
   uloop.store %v, %o[%i, %j] : memref<4096x1024xf32>
 }
+
+// A product of halves: the panel holds them as f32, and so do the rows that it meets.
+// CHECK: @halves {{.*}}schedule = "contract; split j = j0 jj:16; tile B_at_wide over k jj as pk pj; split jj = j1:unroll j2:8:vector; split pj = pj1:unroll pj2:8:vector; split i = i0 i1:6:unroll; tile A_at_wide over i1 k as qi1 qk; split qk = qk0 qk1:8:vector; order j0 pk i0 qk0 k"
+ukernel.kernel @halves ins(%A : memref<512x256xf16>, %B : memref<256x384xf16>) outs(%C : memref<512x384xf16>) {
+  %i = uloop.range 512
+  %j = uloop.range 384
+  %k = uloop.range 256 reduce
+  %0 = uloop.load %A[%i, %k] : memref<512x256xf16>
+  %1 = uloop.load %B[%k, %j] : memref<256x384xf16>
+  %p = arith.mulf %0, %1 : f16
+  %w = arith.extf %p : f16 to f32
+  %c = uloop.reduce add %w over (%k) : f32
+  %h = arith.truncf %c : f32 to f16
+  uloop.store %h, %C[%i, %j] : memref<512x384xf16>
+}

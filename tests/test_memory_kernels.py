@@ -1,0 +1,138 @@
+"""Kernels of half types and those bound by memory, at odd sizes, against the interpreter's bits.
+
+What linearize and expand-math leave fixes every bit, so the interpreter of that IR, gcc at -O0
+and -O3, clang, and any number of threads have to agree; and all have to be near numpy.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import uopc
+from uopc.dialects.locations import parse_text
+from uopc.frontend.compile import CompileRequest, lower
+from uopc.runtime.compiler import CompileOptions
+from uopc.runtime.executable import load_program
+
+RNG = np.random.default_rng(11)
+DTYPES: dict[str, Any] = {
+    "f64": np.float64,
+    "f32": np.float32,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "i8": np.int8,
+    "ui8": np.uint8,
+}
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def product(name: str, m: int, n: int, k: int, element: str, *, ta: bool) -> str:
+    """A matrix product, its first factor given transposed or not."""
+    a = f"{k}x{m}" if ta else f"{m}x{k}"
+    turn = f"%at = utensor.permute %a [1, 0] : tensor<{a}x{element}>" if ta else ""
+    left, cube = ("%at" if ta else "%a"), f"tensor<{m}x{n}x{k}x{element}>"
+    return f"""
+func.func @{name}(%a: tensor<{a}x{element}>, %b: tensor<{k}x{n}x{element}>)
+    -> tensor<{m}x{n}x{element}> {{
+  {turn}
+  %bt = utensor.permute %b [1, 0] : tensor<{k}x{n}x{element}>
+  %a3 = utensor.reshape {left} : tensor<{m}x{k}x{element}> -> tensor<{m}x1x{k}x{element}>
+  %ae = utensor.expand %a3 : tensor<{m}x1x{k}x{element}> -> {cube}
+  %b3 = utensor.reshape %bt : tensor<{n}x{k}x{element}> -> tensor<1x{n}x{k}x{element}>
+  %be = utensor.expand %b3 : tensor<1x{n}x{k}x{element}> -> {cube}
+  %p = utensor.mul %ae, %be : {cube}
+  %c = utensor.reduce add %p axes [2] : {cube}
+  func.return %c : tensor<{m}x{n}x{element}>
+}}"""
+
+
+def run_every_way(
+    texts: Iterable[str],
+    inputs: dict[str, list[Array]],
+    monkeypatch: pytest.MonkeyPatch,
+    pipeline: str = "uopc-cpu-native",
+    interpreted: Callable[[str], bool] = lambda name: True,
+) -> dict[str, Array]:
+    """Each function's result, the same bits in every way to run it."""
+    text = "\n".join(texts)
+    program = lower(parse_text(text), CompileRequest(pipeline=pipeline)).program()
+    ways: list[tuple[str, dict[str, Any]]] = []
+    for level in (0, 3):
+        options = CompileOptions(opt_level=level)
+        loaded = {p.name: load_program(program, p.name, options=options) for p in program.plans}
+        ways.append((f"-O{level}", loaded))
+    if shutil.which("clang"):
+        monkeypatch.setenv("UOPC_CC", "clang")
+        loaded = {p.name: load_program(program, p.name) for p in program.plans}
+        ways.append(("clang", loaded))
+        monkeypatch.delenv("UOPC_CC")
+    ways.append(
+        (
+            "interpreter",
+            {
+                name: uopc.compile(text, "interpreter:linear", function=name, pipeline=pipeline)
+                for name in inputs
+                if interpreted(name)
+            },
+        )
+    )
+    results: dict[str, Array] = {}
+    for name, arrays in inputs.items():
+        for way, functions in ways:
+            if name not in functions:
+                continue
+            got = functions[name](*arrays)
+            expected = results.setdefault(name, got)
+            assert same(got, expected), (name, way)
+    return results
+
+
+def same(a: Array, b: Array) -> bool:
+    """Whether two arrays hold the same bits, or NaN both."""
+    bits = np.dtype(f"u{a.dtype.itemsize}")
+    equal = a.view(bits) == b.view(bits)
+    return bool((equal | ((a != a) & (b != b))).all())
+
+
+def numbers(shape: tuple[int, ...], element: str) -> Array:
+    if element in ("f64", "f32", "f16", "bf16"):
+        return (RNG.standard_normal(shape) * 3).astype(DTYPES[element])
+    info = np.iinfo(DTYPES[element])
+    return RNG.integers(max(info.min, -99), min(info.max, 99), shape).astype(DTYPES[element])
+
+
+PRODUCTS = [(2, 16, 3), (9, 17, 5), (11, 67, 33)]
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+def test_products_of_halves(element: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+    inputs: dict[str, list[Array]] = {}
+    for m, n, k in PRODUCTS:
+        for ta in (False, True):
+            name = f"p{m}_{n}_{k}_{int(ta)}"
+            texts.append(product(name, m, n, k, element, ta=ta))
+            inputs[name] = [numbers((k, m) if ta else (m, k), element), numbers((k, n), element)]
+    special = np.array([np.inf, np.nan, 6e-8, -0.0, 1e-41, 65504, 3e38, 5e-6], np.float32)
+    with np.errstate(over="ignore"):
+        inputs["p11_67_33_0"][1][2, 3:11] = special.astype(DTYPES[element])
+    results = run_every_way(
+        texts, inputs, monkeypatch, interpreted=lambda n: not n.startswith("p11")
+    )
+    tolerance = 1e-2 if element == "f16" else 1e-1
+    for name, (a, b) in inputs.items():
+        left = a.T if name.endswith("_1") else a
+        with np.errstate(invalid="ignore", over="ignore"):
+            expected = left.astype(np.float32) @ b.astype(np.float32)
+            expected = expected.astype(DTYPES[element]).astype(np.float32)
+            got = results[name].astype(np.float32)
+        assert (np.isnan(got) == np.isnan(expected)).all(), name
+        np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance, err_msg=name)
