@@ -18,6 +18,7 @@ from xdsl.ir import Attribute
 
 from uopc.lowering.c_float import SCALAR_RULES
 from uopc.lowering.c_halves import narrowed, widened
+from uopc.lowering.c_helpers import has_builtin
 from uopc.lowering.c_lanes import (
     INLINE,
     as_mask,
@@ -286,7 +287,12 @@ def fma_helper(p: FunctionPrinter, lanes: Lanes) -> str:
     if lanes.bytes in _FMA_BUILTINS:
         macro, form = _FMA_BUILTINS[lanes.bytes]
         builtin = form.format(s="s" if lanes.element is F32 else "d")
-        body = f"#if defined({macro})\n    return {builtin};\n#else\n{loop}\n#endif"
+        # Clang has one builtin for all widths, and has dropped some of the others.
+        body = (
+            f"#if {has_builtin(p.prelude)}(__builtin_elementwise_fma)\n"
+            "    return __builtin_elementwise_fma(a, b, c);\n"
+            f"#elif defined({macro})\n    return {builtin};\n#else\n{loop}\n#endif"
+        )
     elif lanes.bytes > 64:
         part = Lanes(lanes.element, 64 // lanes.element.size)
         small, part_name = fma_helper(p, part), p.lanes_name(part)
