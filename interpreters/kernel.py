@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from xdsl.dialects import gpu
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
@@ -19,8 +20,9 @@ from xdsl.ir import Operation
 from uopc.dialects import kernel as k
 from uopc.dialects.element_types import ElementType, element_type
 from uopc.dialects.errors import UopcError
+from uopc.dialects.gpu_kernels import block_of, gpu_kernels, grid_of
+from uopc.dialects.index_expr import as_expr
 from uopc.dialects.kernel_signature import buffer_of
-from uopc.dialects.locations import location_of
 from uopc.dialects.numbers import dense_array
 from uopc.dialects.op_text import op_text
 from uopc.dialects.rounding import Array
@@ -89,11 +91,12 @@ class _Plan:
         self.module = module
         self.symbols = symbols
         self.on_launch = on_launch
-        self.kernels = {
+        self.kernels: dict[str, k.KernelOp | FuncOp | gpu.FuncOp] = {
             op.sym_name.data: op
             for op in module.body.block.ops
             if isinstance(op, k.KernelOp | FuncOp)
         }
+        self.kernels.update((name, op) for name, (_, op) in gpu_kernels(module).items())
 
     def run(self, op: Operation, operands: list[Any]) -> Sequence[Any]:
         match op:
@@ -116,15 +119,8 @@ class _Plan:
         return unwritten(op.sizes.data, row, self.symbols)
 
     def _launch(self, op: k.LaunchOp, operands: list[Any]) -> None:
-        kernel = self.kernels.get(op.kernel.string_value())
-        if kernel is None:
-            raise UopcError(
-                "not-interpreted",
-                f"{op.kernel} is a kernel for a GPU, in blocks and threads",
-                hint="interpret the module as it is before linearize, or run it: "
-                "uopc-run --target cuda, with UOPC_CUDA=emulator where there is no GPU",
-                location=location_of(op),
-            )
+        nested = op.kernel.nested_references.data
+        kernel = self.kernels[nested[-1].data if nested else op.kernel.string_value()]
         count = len(op.sizes)
         buffers: list[Array] = []
         for position, array in enumerate(operands[count:]):
@@ -132,13 +128,29 @@ class _Plan:
             if position < len(op.inputs):
                 view.flags.writeable = False
             buffers.append(view)
-        if isinstance(kernel, FuncOp):
+        if isinstance(kernel, gpu.FuncOp):
+            self._launch_on_gpu(op, kernel, operands[:count], buffers)
+        elif isinstance(kernel, FuncOp):
             self._program.run(kernel.sym_name.data, [*operands[:count], *buffers])
         else:
             names = [s.name for s in kernel.symbol_vars]
             run_kernel(kernel, dict(zip(names, operands[:count], strict=True)), buffers)
         if self.on_launch is not None:
             self.on_launch(op, buffers)
+
+    def _launch_on_gpu(
+        self, op: k.LaunchOp, kernel: gpu.FuncOp, sizes: Sequence[int], buffers: Sequence[Array]
+    ) -> None:
+        extents = grid_of(kernel, [as_expr(int(n)) for n in sizes])
+        x, y, z = (n if isinstance(n, int) else int(n.bounds[1]) for n in extents)
+        container = op.kernel.root_reference.data
+        self._program.launch(
+            f"{container}::{kernel.sym_name.data}",
+            (x, y, z),
+            block_of(kernel),
+            [*sizes, *buffers],
+            op,
+        )
 
     @cached_property
     def _program(self) -> LinearProgram:

@@ -1,4 +1,4 @@
-"""Runs functions of upstream ops: func, scf, memref, arith, math and vector.
+"""Runs functions of upstream ops: func, scf, memref, arith, math, vector and gpu.
 
     run_linear(module, "softmax", [x, out, workspace])     # memrefs are changed in place
 
@@ -14,13 +14,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects import func, memref
+from xdsl.dialects import func, gpu, memref
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Operation
 
 from uopc.dialects.errors import UopcError
+from uopc.dialects.gpu_kernels import gpu_modules
 from uopc.dialects.numbers import dense_array
 from uopc.dialects.rounding import Array
+from uopc.interpreters.gpu_blocks import Extents
 from uopc.interpreters.lanes import Lanes, spread
 from uopc.interpreters.linear_control import CONTROL_HANDLERS, run_function
 from uopc.interpreters.linear_core import (
@@ -31,6 +33,7 @@ from uopc.interpreters.linear_core import (
     NotTogetherError,
     bad_program,
 )
+from uopc.interpreters.linear_gpu import GPU_HANDLERS, run_kernel
 from uopc.interpreters.linear_memory import MEMORY_HANDLERS
 from uopc.interpreters.linear_vectors import VECTOR_HANDLERS
 from uopc.interpreters.memory import Arrays, MemRef, row_of_memref, unwritten_memory
@@ -41,6 +44,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     **CONTROL_HANDLERS,
     **MEMORY_HANDLERS,
     **VECTOR_HANDLERS,
+    **GPU_HANDLERS,
 }
 """How each op that is not elementwise is run. Of arith and math: scalars.py."""
 
@@ -51,13 +55,21 @@ class LinearProgram:
     """The functions and globals of a module, ready to run; functions are prepared when called."""
 
     def __init__(self, module: ModuleOp, on_call: OnCall | None = None) -> None:
-        self.functions = {
-            op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)
-        }
-        self.machine = Machine(functions=self.functions, compile=_compile, on_call=on_call)
-        for op in module.body.block.ops:
-            if isinstance(op, memref.GlobalOp):
-                self.machine.globals[op.sym_name.data] = _global(op)
+        self.functions: dict[str, func.FuncOp] = {}
+        """What can be called from outside, and by name."""
+        everything: dict[str, Operation] = {}
+        self.machine = Machine(functions=everything, compile=_compile, on_call=on_call)
+        for container in (module, *gpu_modules(module)):
+            for op in container.body.block.ops:
+                if isinstance(op, func.FuncOp):
+                    self.functions.setdefault(op.sym_name.data, op)
+                elif isinstance(op, gpu.FuncOp):
+                    assert isinstance(container, gpu.ModuleOp)
+                    everything[f"{container.sym_name.data}::{op.sym_name.data}"] = op
+                    everything.setdefault(op.sym_name.data, op)
+                elif isinstance(op, memref.GlobalOp):
+                    self.machine.globals.setdefault(op.sym_name.data, _global(op))
+        everything.update(self.functions)
 
     def run(self, name: str, arguments: Sequence[Any]) -> list[Any]:
         """Call a function: arrays for memrefs, which are used in place, numbers for the rest.
@@ -108,6 +120,22 @@ class LinearProgram:
                 ) from error
         return [v.array if isinstance(v, MemRef) else v for v, _ in results]
 
+    def launch(
+        self, kernel: str, grid: Extents, block: Extents, arguments: Sequence[Any], op: Operation
+    ) -> None:
+        """Run a gpu.func, named MODULE::KERNEL, as `run` does a function; `op` launches it."""
+        function = self.machine.functions.get(kernel)
+        if not isinstance(function, gpu.FuncOp):
+            raise bad_program("not-interpreted", f"there is no gpu.func {kernel}", op)
+        arrays = Arrays()
+        types = function.function_type.inputs.data
+        values = [
+            _argument(arrays, kernel, k, type_, value)
+            for k, (type_, value) in enumerate(zip(types, arguments, strict=True))
+        ]
+        with np.errstate(all="ignore"):
+            run_kernel(self.machine, function, kernel, (grid, block), values, op)
+
     def elementwise(self, name: str, arrays: Sequence[Array]) -> list[Array]:
         """Call a function of numbers once for each element of arrays, which are broadcast."""
         together = np.broadcast_arrays(*arrays)
@@ -128,7 +156,7 @@ def run_linear(module: ModuleOp, name: str, arguments: Sequence[Any]) -> list[An
 
 def _compile(machine: Machine, name: str) -> CompiledFunction:
     op = machine.functions.get(name)
-    if not isinstance(op, func.FuncOp) or not op.body.blocks:
+    if not isinstance(op, func.FuncOp | gpu.FuncOp) or not op.body.blocks:
         raise UopcError(
             "not-interpreted",
             f"@{name} is called and has no body",
@@ -142,7 +170,7 @@ def _compile(machine: Machine, name: str) -> CompiledFunction:
             "blocks that branch to each other are not interpreted: use scf",
         )
     compiler = Compiler(machine, HANDLERS, op)
-    body = compiler.block(op.body.block)
+    body = compiler.block(op.body.blocks[0])
     return CompiledFunction(name, body, len(compiler.slots), compiler.constants)
 
 

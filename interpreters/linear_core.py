@@ -21,6 +21,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from uopc.dialects.errors import UopcError
 from uopc.dialects.locations import nearest_location
 from uopc.dialects.op_text import op_text
+from uopc.interpreters.gpu_blocks import Blocks
 from uopc.interpreters.lanes import Context, Frame
 from uopc.interpreters.memory import MemRef
 from uopc.interpreters.scalar_types import vector_shape
@@ -43,6 +44,8 @@ class Machine:
     compile: Callable[[Machine, str], CompiledFunction] | None = None
     on_call: Callable[[str, Sequence[Any]], None] | None = None
     """Told of each call that has returned, with the callee's name and its arguments."""
+    blocks: Blocks | None = None
+    """The blocks of a GPU that run."""
 
     def function(self, name: str) -> CompiledFunction:
         """A function made into steps, at its first use."""
@@ -154,7 +157,7 @@ class Compiler:
 
 _TERMINATORS = frozenset(
     ("scf.yield", "scf.condition", "scf.reduce", "scf.reduce.return", "func.return",
-     "memref.alloca_scope.return")
+     "memref.alloca_scope.return", "gpu.return", "gpu.terminator")
 )  # fmt: skip
 
 

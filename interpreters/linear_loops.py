@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from xdsl.dialects import arith, func, memref, scf, vector
+from xdsl.dialects import arith, func, gpu, memref, scf, vector
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from uopc.dialects.errors import UopcError
+from uopc.dialects.gpu_extensions import is_workgroup
 from uopc.dialects.rounding import Array
+from uopc.interpreters.gpu_blocks import COLLECTIVE, LAUNCHES
 from uopc.interpreters.lanes import LANE_LIMIT, Context, Frame, Lanes, spread, take
 from uopc.interpreters.linear_core import (
     Body,
@@ -33,6 +35,10 @@ from uopc.interpreters.speculation import Conflict, Speculation
 
 _LOADS = (memref.LoadOp, vector.LoadOp, vector.MaskedLoadOp, memref.AtomicRMWOp)
 _STORES = (memref.StoreOp, vector.StoreOp, vector.MaskedStoreOp, memref.AtomicRMWOp)
+_ALLOCATIONS = (memref.AllocOp, memref.AllocaOp, gpu.AllocOp)
+_IMPURE = (
+    *_STORES, memref.CopyOp, gpu.MemcpyOp, *_ALLOCATIONS, *COLLECTIVE, *LAUNCHES
+)  # fmt: skip
 _REPEATING = (scf.ForOp, scf.WhileOp, scf.ParallelOp)
 
 
@@ -59,7 +65,7 @@ class LoopMemory:
         def place(value: SSAValue) -> Place:
             root = root_of(value)
             owner = root.owner
-            if isinstance(owner, memref.AllocOp | memref.AllocaOp) and owner in inside:
+            if isinstance(owner, _ALLOCATIONS) and owner in inside:
                 return PRIVATE
             op = owner.parent_op() if isinstance(owner, Block) else owner
             if op in inside and not isinstance(op, memref.GetGlobalOp):
@@ -82,8 +88,10 @@ class LoopMemory:
         if isinstance(op, _STORES):
             self.writes = True
             self._touch(_memref_of(op), place, repeated)
-        if isinstance(op, memref.CopyOp):
+        if isinstance(op, (memref.CopyOp, gpu.MemcpyOp, *COLLECTIVE, *LAUNCHES)):
             self.writes, self.together = True, False
+        if isinstance(op, memref.AllocaOp) and is_workgroup(op.memref.type):
+            self.together = False
         if any(isinstance(v.type, MemRefType) for v in op.results) and isinstance(
             op, scf.IfOp | scf.ForOp | scf.WhileOp | func.CallOp
         ):
@@ -120,7 +128,7 @@ class LoopMemory:
             root = root_of(value)
             if root in given:
                 return outer(given[root])
-            if isinstance(root.owner, memref.AllocOp | memref.AllocaOp):
+            if isinstance(root.owner, _ALLOCATIONS):
                 return PRIVATE
             return PRIVATE if isinstance(root.owner, memref.GetGlobalOp) else UNKNOWN
 
@@ -158,7 +166,7 @@ def _memref_of(op: Any) -> SSAValue:
 def is_pure(op: Operation) -> bool:
     """Whether doing an op more often, or earlier, changes nothing but its results."""
     for inner in op.walk():
-        if isinstance(inner, (*_STORES, memref.CopyOp, memref.AllocOp, memref.AllocaOp)):
+        if isinstance(inner, _IMPURE):
             return False
         if isinstance(inner, func.CallOp) and any(
             isinstance(v.type, MemRefType) for v in inner.operands

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, MemRefT
 from xdsl.dialects.utils import get_dynamic_index_list
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from uopc.dialects.gpu_extensions import is_workgroup
 from uopc.interpreters.lanes import Context, Frame
 from uopc.interpreters.linear_core import (
     Compiler,
@@ -32,22 +33,35 @@ from uopc.interpreters.memory import (
     view,
 )
 from uopc.interpreters.scalars import combine_function
+from uopc.interpreters.speculation import Conflict
 
 Buffer = MemRefType[Attribute]
 
 
-def note_read(machine: Machine, m: MemRef, place: Any, context: Context, active: Any = None):
-    """Tell the loops on trial of a load."""
-    for speculation in machine.speculations:
-        if m.buffer in speculation.tracked:
-            speculation.read(m, place, context, active)
+def note_read(
+    machine: Machine, m: MemRef, place: Any, context: Context, op: Operation, active: Any = None
+) -> None:
+    """Tell whoever watches this memory of a load. Raises Conflict."""
+    for watch in machine.speculations:
+        if m.buffer in watch.tracked:
+            try:
+                watch.read(m, place, context, active)
+            except Conflict as conflict:
+                conflict.op = op
+                raise
 
 
-def note_write(machine: Machine, m: MemRef, place: Any, context: Context, active: Any = None):
-    """Tell the loops on trial of a store."""
-    for speculation in machine.speculations:
-        if m.buffer in speculation.tracked:
-            speculation.write(m, place, context, active)
+def note_write(
+    machine: Machine, m: MemRef, place: Any, context: Context, op: Operation, active: Any = None
+) -> None:
+    """Tell whoever watches this memory of a store. Raises Conflict."""
+    for watch in machine.speculations:
+        if m.buffer in watch.tracked:
+            try:
+                watch.write(m, place, context, active)
+            except Conflict as conflict:
+                conflict.op = op
+                raise
 
 
 def is_array(place: Any) -> bool:
@@ -62,7 +76,7 @@ def load(c: Compiler, op: memref.LoadOp) -> Step:
         buffer: MemRef = frame.get(source, context)
         place = element_places(buffer, [frame.get(s, context) for s in indices], op)
         if machine.speculations:
-            note_read(machine, buffer, place, context)
+            note_read(machine, buffer, place, context, op)
         frame.values[out] = buffer.data[place]
         frame.contexts[out] = context if is_array(place) else None
 
@@ -78,7 +92,7 @@ def store(c: Compiler, op: memref.StoreOp) -> Step:
         check_writable(buffer, op)
         place = element_places(buffer, [frame.get(s, context) for s in indices], op)
         if machine.speculations:
-            note_write(machine, buffer, place, context)
+            note_write(machine, buffer, place, context, op)
         stored = frame.get(value, context)
         if not is_array(place) and not frame.is_uniform(value):
             stored = stored[-1]  # all lanes write one element, and the last comes last
@@ -110,8 +124,8 @@ def atomic_rmw(c: Compiler, op: memref.AtomicRMWOp) -> Step:
         if context is not None and not is_array(place):
             raise NotTogetherError(op)
         if machine.speculations:
-            note_read(machine, buffer, place, context)
-            note_write(machine, buffer, place, context)
+            note_read(machine, buffer, place, context, op)
+            note_write(machine, buffer, place, context, op)
         old, new = buffer.data[place], frame.get(value, context)
         buffer.data[place] = new if combine is None else combine(old, new)
         frame.set(out, old, context if is_array(place) else None)
@@ -120,13 +134,21 @@ def atomic_rmw(c: Compiler, op: memref.AtomicRMWOp) -> Step:
 
 
 def alloc(c: Compiler, op: memref.AllocOp | memref.AllocaOp) -> Step:
-    """Memory of one's own for each lane."""
-    out, sizes = c.slot(op.memref), c.all(op.dynamic_sizes)
-    type_ = op.memref.type
+    return allocation(c, op, op.memref, op.dynamic_sizes)
+
+
+def allocation(c: Compiler, op: Operation, made: SSAValue, given: Sequence[SSAValue]) -> Step:
+    """Memory of one's own for each lane; on a GPU, of a block's own where the type says so."""
+    out, sizes = c.slot(made), c.all(given)
+    type_, machine = cast(Buffer, made.type), c.machine
+    in_workgroup = is_workgroup(type_)
 
     def step(frame: Frame, context: Context) -> None:
         lanes = None if context is None else context.count
         given = [uniform_int(frame, s, op) for s in sizes]
+        if in_workgroup and machine.blocks is not None:
+            frame.set(out, *machine.blocks.shared(type_, given, context))
+            return
         frame.set(out, allocate(type_, given, lanes), context)
 
     return step
@@ -349,7 +371,12 @@ def rank(c: Compiler, op: memref.RankOp) -> None:
 
 
 def copy(c: Compiler, op: memref.CopyOp) -> Step:
-    source, target = c.slot(op.source), c.slot(op.destination)
+    return copied(c, op, op.source, op.destination)
+
+
+def copied(c: Compiler, op: Operation, a: SSAValue, b: SSAValue) -> Step:
+    """All elements of one memref into another."""
+    source, target = c.slot(a), c.slot(b)
 
     def step(frame: Frame, context: Context) -> None:
         a: MemRef = frame.get(source, context)

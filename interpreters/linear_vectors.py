@@ -74,7 +74,7 @@ class _Access:
     def noted(self, note: Any, buffer: MemRef, places: Array, active: Any, context: Context):
         if self.machine.speculations and context is not None:
             every = spread(places, context.count, len(self.shape))
-            note(self.machine, buffer, every, context, active)
+            note(self.machine, buffer, every, context, self.op, active)
 
 
 def load(c: Compiler, op: vector.LoadOp | vector.MaskedLoadOp) -> Step:

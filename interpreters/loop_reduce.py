@@ -2,7 +2,8 @@
 
 The steps of a reduction follow one another: its ranges in the order in which they stand in the
 kernel, unrolled ones innermost, the longest of those first. A reduction over unrolled and vector
-ranges only is a tree: neighbouring copies are combined, then the halves of the vector.
+ranges only is a tree: neighbouring copies are combined, then the halves of the vector. Lanes of a
+GPU each take their own steps; a tree then combines halves of 32 of them, and halves of the warps.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from uopc.interpreters.scalars import (
     scalar_function,
 )
 
+WARP = 32
+
 Combine = Callable[[list[Any], list[Any]], list[Any]]
 """(accumulators, values) -> accumulators."""
 
@@ -41,6 +44,8 @@ def step_order(ranges: Sequence[loop.RangeOp], number: dict[loop.RangeOp, int]) 
     """The ranges' axes, the outermost first; `number` has where they stand in the kernel."""
 
     def key(r: loop.RangeOp) -> tuple[int, int, int]:
+        if r.kind.data == "lane":
+            return (2, 0, number[r])
         if is_tree(ranges):
             return (int(r.kind.data == "vector"), 0, number[r])
         if r.kind.data != "unroll":
@@ -85,6 +90,20 @@ def as_tree(combine: Combine, values: Sequence[Array], copies: int, lanes: int) 
     return [p[0] for p in parts]
 
 
+def across(combine: Combine, values: Array, start: Any) -> Any:
+    """Values of lanes, along the first axis, combined as shuffles do: in warps, then the warps."""
+    count = 1 << max(len(values) - 1, 0).bit_length()
+    idle = np.broadcast_to(
+        np.asarray(start, values.dtype), (count - len(values), *values.shape[1:])
+    )
+    whole = np.concatenate([values, idle])
+    warp = min(count, WARP)
+    lanes = np.swapaxes(whole.reshape(count // warp, warp, *values.shape[1:]), 0, 1)
+    (sums,) = as_tree(combine, [lanes], 1, warp)
+    (total,) = as_tree(combine, [sums], 1, count // warp)
+    return total
+
+
 def by_kind(
     kind: str,
     type_: Attribute,
@@ -93,6 +112,28 @@ def by_kind(
     mask: Array | None,
 ) -> list[Any]:
     """A reduction of a kind: values step by step along the first axis, where the mask is set."""
+    lanes = [r for r in ranges if r.kind.data == "lane"]
+    if lanes:
+        count = int(np.prod([r.constant_end or 0 for r in lanes], dtype=np.int64))
+        apart = [v.reshape(len(v) // max(count, 1), count, *v.shape[1:]) for v in values]
+        if mask is not None:
+            mask = mask.reshape(len(mask) // max(count, 1), count, *mask.shape[1:])
+        own = _by_kind(kind, type_, [r for r in ranges if r not in lanes], apart, mask)
+        start = identity_value(kind, type_)
+        pair = combine_function("add" if kind == "fma" else kind, type_)
+        shape = apart[0].shape[1:]
+        each = np.array(np.broadcast_to(own[0], np.broadcast_shapes(shape, np.shape(own[0]))))
+        return [across(lambda a, b: [pair(a[0], b[0])], each, start)]
+    return _by_kind(kind, type_, ranges, values, mask)
+
+
+def _by_kind(
+    kind: str,
+    type_: Attribute,
+    ranges: Sequence[loop.RangeOp],
+    values: list[Array],
+    mask: Array | None,
+) -> list[Any]:
     step = combine_function(kind, type_)
     start = identity_value(kind, type_)
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     DictionaryAttr,
     IndexType,
     MemRefType,
@@ -31,6 +32,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from uopc.dialects import kernel as k
 from uopc.dialects.element_types import ElementType, element_type, element_type_named
 from uopc.dialects.errors import UopcError
+from uopc.dialects.gpu_kernels import gpu_kernels
 from uopc.dialects.kernel_signature import buffer_of
 from uopc.dialects.rounding import Array
 from uopc.dialects.sizes import Size, sizes_of, symbols_in
@@ -306,12 +308,11 @@ def _run_linear(
 def _written_arguments(module: ModuleOp) -> dict[str, set[int]]:
     """For each function the arguments that it may write to."""
     found: dict[str, set[int]] = {}
-    for op in module.body.block.ops:
-        if isinstance(op, func.FuncOp):
-            attributes = [] if op.arg_attrs is None else list(op.arg_attrs.data)
-            readonly = {
-                n for n, a in enumerate(attributes)
-                if "llvm.readonly" in a.data
-            }  # fmt: skip
-            found[op.sym_name.data] = set(range(len(op.function_type.inputs))) - readonly
+    kernels = [op for _, op in gpu_kernels(module).values()]
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    for op in (*kernels, *functions):
+        stated = op.properties.get("arg_attrs", op.attributes.get("arg_attrs"))
+        attributes = cast("ArrayAttr[DictionaryAttr]", stated or ArrayAttr([])).data
+        readonly = {n for n, a in enumerate(attributes) if "llvm.readonly" in a.data}
+        found[op.sym_name.data] = set(range(len(op.function_type.inputs))) - readonly
     return found

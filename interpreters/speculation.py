@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from xdsl.ir import Operation
 
 from uopc.dialects.rounding import Array
 from uopc.interpreters.lanes import Context, Lanes
@@ -26,6 +27,8 @@ class Conflict(Exception):
     def __init__(self, speculation: Speculation) -> None:
         super().__init__()
         self.speculation = speculation
+        self.op: Operation | None = None
+        """The second access."""
 
 
 class Speculation:

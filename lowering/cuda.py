@@ -26,6 +26,7 @@ from xdsl.ir import Operation
 
 from uopc.dialects.errors import UopcError
 from uopc.dialects.gpu_extensions import is_workgroup
+from uopc.dialects.gpu_kernels import INDEX_BITS
 from uopc.dialects.locations import nearest_location
 from uopc.lowering.c import HANDLERS as C_HANDLERS
 from uopc.lowering.c_address import argument_buffer
@@ -38,7 +39,6 @@ from uopc.lowering.c_vector import VECTOR_HANDLERS
 from uopc.lowering.cuda_ops import ALIGNMENT, GPU_HANDLERS, CudaPrinter
 from uopc.lowering.cuda_outline import Kernel, Outlined, outline
 from uopc.lowering.cuda_prelude import TYPES, CudaPrelude
-from uopc.passes.gpu_launch import INDEX_BITS
 
 STATIC_SHARED_LIMIT = 48 << 10
 """Bytes of `__shared__` arrays in one kernel; more is taken as dynamic shared memory."""

@@ -26,8 +26,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from uopc.dialects.errors import UopcError
+from uopc.dialects.gpu_kernels import INDEX_BITS
 from uopc.dialects.locations import nearest_location
-from uopc.passes.gpu_launch import INDEX_BITS
 
 
 @dataclass

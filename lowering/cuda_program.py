@@ -9,11 +9,11 @@ from xdsl.dialects import func, gpu, memref
 from xdsl.dialects.builtin import ModuleOp
 
 from uopc.dialects.errors import UopcError
+from uopc.dialects.gpu_kernels import block_of, gpu_kernels, grid_of
 from uopc.dialects.index_expr import symbol
 from uopc.dialects.locations import location_of
 from uopc.lowering.cuda import CudaSource, emit_cuda
 from uopc.lowering.plan import KernelCall, LaunchConfig, Plan, Program, Size
-from uopc.passes.gpu_launch import block_of, gpu_kernels, grid_of
 
 
 def cuda_program(module: ModuleOp, plans: Sequence[Plan]) -> Program:

@@ -55,9 +55,9 @@ from uopc.dialects import kernel, loop
 from uopc.dialects.affine import to_affine_map
 from uopc.dialects.element_types import element_type
 from uopc.dialects.gpu_extensions import WORKGROUP, ShuffleModeEnum, ShuffleOp, install
+from uopc.dialects.gpu_kernels import GRIDS, INDEX_BITS
 from uopc.dialects.index_expr import Expr, as_expr, atom_expr
 from uopc.passes.combine import combine
-from uopc.passes.gpu_launch import GRIDS, INDEX_BITS
 from uopc.passes.gpu_module import add_to_gpu_module
 from uopc.passes.gpu_threads import (
     DIMENSIONS,

@@ -56,12 +56,13 @@ from xdsl.rewriter import Rewriter
 from uopc.dialects import kernel as ukernel
 from uopc.dialects.element_types import element_type
 from uopc.dialects.errors import UopcError
+from uopc.dialects.gpu_kernels import gpu_kernels
 from uopc.dialects.index_expr import atom_expr
 from uopc.dialects.kernel import KernelOp, PlanOp, linear_type
 from uopc.dialects.locations import nearest_location
 from uopc.dialects.sizes import Size, element_count
 from uopc.dialects.source_text import printable
-from uopc.passes.gpu_launch import gpu_kernels, launch_op
+from uopc.passes.gpu_launch import launch_op
 from uopc.passes.index_arith import IndexArith
 from uopc.passes.plan_storage import (
     element_bytes,
