@@ -73,7 +73,7 @@ class InterpretedExecutable:
         symbols: dict[str, int],
     ) -> list[Any]:
         plan = next(p for p in plans if p.name == self.plan.name)
-        program = next(p for p in programs(module) if p.name == plan.name)
+        (program,) = programs(module, plan.name)
         shapes = {
             n: tuple(s if isinstance(s, int) else s.evaluate_named(symbols) for s in b.shape)
             for n, b in enumerate(plan.outputs)

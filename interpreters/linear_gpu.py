@@ -91,7 +91,7 @@ def _run(
 
 def _race(op: Operation) -> Exception:
     return bad_program(
-        "race",
+        "data-race",
         f"'{op.name}' touches an element of shared memory that another thread touches too, and one "
         "of the two writes it",
         op,

@@ -14,6 +14,7 @@ from xdsl.dialects.utils import get_dynamic_index_list
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from uopc.dialects.gpu_extensions import is_workgroup
+from uopc.dialects.rounding import Array
 from uopc.interpreters.lanes import Context, Frame
 from uopc.interpreters.linear_core import (
     Compiler,
@@ -30,6 +31,7 @@ from uopc.interpreters.memory import (
     check_writable,
     element_places,
     row_of_memref,
+    turns,
     view,
 )
 from uopc.interpreters.scalars import combine_function
@@ -121,6 +123,12 @@ def atomic_rmw(c: Compiler, op: memref.AtomicRMWOp) -> Step:
         buffer: MemRef = frame.get(target, context)
         check_writable(buffer, op)
         place = element_places(buffer, [frame.get(s, context) for s in indices], op)
+        if machine.blocks is not None and context is not None:
+            new, place = (
+                np.broadcast_to(x, context.count) for x in (frame.get(value, context), place)
+            )
+            frame.set(out, _in_turn(buffer.data, place, new, combine), context)
+            return
         if context is not None and not is_array(place):
             raise NotTogetherError(op)
         if machine.speculations:
@@ -131,6 +139,16 @@ def atomic_rmw(c: Compiler, op: memref.AtomicRMWOp) -> Step:
         frame.set(out, old, context if is_array(place) else None)
 
     return step
+
+
+def _in_turn(data: Array, places: Array, values: Array, combine: Any) -> Array:
+    """Threads update elements one after the other, in their order; what each of them found."""
+    found = np.empty(len(places), data.dtype)
+    for chosen in turns(places):
+        at = places[chosen]
+        found[chosen] = data[at]
+        data[at] = values[chosen] if combine is None else combine(found[chosen], values[chosen])
+    return found
 
 
 def alloc(c: Compiler, op: memref.AllocOp | memref.AllocaOp) -> Step:

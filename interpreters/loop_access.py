@@ -12,6 +12,7 @@ from uopc.dialects.errors import UopcError
 from uopc.dialects.locations import nearest_location
 from uopc.dialects.op_text import op_text
 from uopc.dialects.rounding import Array
+from uopc.interpreters.memory import turns
 from uopc.interpreters.scalar_types import where
 
 
@@ -56,12 +57,6 @@ def update(target: Array, indices: list[Array], values: Array, combine: Any) -> 
         for value in values:
             target[()] = combine(target[()], value)
         return
-    place = np.ravel_multi_index(indices, target.shape)
-    order = np.argsort(place, kind="stable")
-    ordered = place[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    turn = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.r_[starts, len(ordered)]))
-    for number in range(int(turn.max()) + 1):
-        chosen = order[turn == number]
+    for chosen in turns(np.ravel_multi_index(indices, target.shape)):
         at = tuple(i[chosen] for i in indices)
         target[at] = combine(target[at], values[chosen])

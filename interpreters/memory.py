@@ -6,7 +6,7 @@ lanes at once has one offset a lane.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -185,6 +185,16 @@ def _outside(memref: MemRef, indices: Sequence[Any], axis: int, op: Operation) -
         location=nearest_location(op),
         hint="a tail or a mask is missing, or an index map is wrong",
     )
+
+
+def turns(places: Array) -> Iterator[Array]:
+    """Numbers of accesses in rounds: each round has at most one of each place, in order."""
+    order = np.argsort(places, kind="stable")
+    ordered = places[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    turn = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.r_[starts, len(ordered)]))
+    for number in range(int(turn.max(initial=-1)) + 1):
+        yield order[turn == number]
 
 
 def check_writable(memref: MemRef, op: Operation) -> None:

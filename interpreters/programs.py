@@ -100,10 +100,12 @@ class Program:
         return self.runner(inputs, symbols or {}, shapes or {})
 
 
-def programs(module: ModuleOp) -> list[Program]:
-    """The programs of a module, in order."""
+def programs(module: ModuleOp, name: str | None = None) -> list[Program]:
+    """The programs of a module, in order; or only the one of a name."""
     found: list[Program] = []
     for op in module.body.block.ops:
+        if name is not None and getattr(op, "sym_name", None) != StringAttr(name):
+            continue
         if isinstance(op, k.PlanOp):
             found.append(_plan(module, op))
         elif isinstance(op, func.FuncOp) and op.body.blocks and not _is_private(op):

@@ -1,9 +1,10 @@
-"""Random tensor programs on the emulated GPU, held against the reference semantics.
+"""500 random tensor programs on the emulated GPU, held against the interpreters.
 
-As in test_random_programs.py integers are exact and no float is further from the reference than
-docs/numerics.md lets it be. A batch of programs is one .cu file; every second batch is compiled
-with the emulator's checks for races, bounds and memory that nobody wrote. `pytest
-tests/test_random_cuda_programs.py --hypothesis-profile=long` goes on for thousands.
+The interpreter of the same linear IR gives the same bits. As in test_random_programs.py integers
+are exact and no float is further from the reference than docs/numerics.md lets it be. A batch of
+programs is one .cu file; every second batch is compiled with the emulator's checks for races,
+bounds and memory that nobody wrote. `pytest tests/test_random_cuda_programs.py
+--hypothesis-profile=long` goes on for thousands.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pytest
-from compiled_programs import as_list, free_sizes, outside
+from compiled_programs import as_list, bits, free_sizes, outside
 from error_bounds import bounded_results
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -22,11 +24,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from uopc.dialects.errors import UopcError
 from uopc.frontend.compile import CompileRequest, lower
+from uopc.frontend.interpreted import InterpretedExecutable
 from uopc.runtime.cuda_compile import CudaOptions
 from uopc.runtime.cuda_executable import load_cuda_program
 
 LONG = settings.get_current_profile_name() == "long"
-BATCHES, BATCH = (50, 40) if LONG else (1, 60)
+BATCHES, BATCH = (50, 40) if LONG else (1, 125)
 
 seeds = st.lists(st.integers(0, (1 << 40) - 1), min_size=BATCH, max_size=BATCH, unique=True)
 batches = settings(
@@ -65,13 +68,21 @@ def differences(
     programs: Sequence[RandomProgram], request: CompileRequest, check: bool
 ) -> list[str]:
     module = ModuleOp([p.function.clone() for p in programs])
-    compiled = lower(module, request).cuda_program()
+    lowered = lower(module, request)
+    compiled = lowered.cuda_program()
     options = CudaOptions(check=check)
     lines: list[str] = []
     for p in programs:
         name = p.function.sym_name.data
         executable = load_cuda_program(compiled, name, options=options, debug=0)
         results = as_list(executable(*p.inputs, **free_sizes(executable.plan, p.sizes)))
+        interpreter = InterpretedExecutable(ModuleOp([p.function.clone()]), name)
+        interpreter.use(lowered.module, lowered.plans)
+        sizes = free_sizes(interpreter.plan, p.sizes)
+        interpreted = as_list(interpreter(*p.inputs, **sizes))
+        for k, (got, same) in enumerate(zip(results, interpreted, strict=True)):
+            if not np.array_equal(bits(got), bits(same)):
+                lines.append(f"{name} result {k}: interpreted {same}, got {got}\n{p.function}")
         expected = bounded_results(p.function, p.inputs, p.sizes)
         for k, (got, (value, error)) in enumerate(zip(results, expected, strict=True)):
             wrong = outside(got, value, error)
@@ -80,12 +91,14 @@ def differences(
     return lines
 
 
-@pytest.mark.parametrize(("fuse_reduce", "check"), [("none", False), ("all", True)])
+@pytest.mark.parametrize("check", [False, True], ids=["plain", "checked"])
+@pytest.mark.parametrize("fuse_reduce", ["none", "all"])
 @batches
 @given(seeds=seeds)
-def test_programs_on_the_emulator_agree_with_the_reference(fuse_reduce, check, seeds):
+def test_programs_on_the_emulator_agree_with_the_interpreters(fuse_reduce, check, seeds):
     request = CompileRequest(target="cuda", fuse_reduce=fuse_reduce)
-    programs = [program(seed) for seed in seeds]
+    others = 2 * ("none", "all").index(fuse_reduce) + check  # no program twice
+    programs = [program(4 * seed + others) for seed in seeds]
     if not problems(programs, request, check):
         return
     for p in programs:

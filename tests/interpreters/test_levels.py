@@ -38,7 +38,7 @@ def same_bits(a, b):
         return bool(((a.view(unsigned) == b.view(unsigned)) | ((a != a) & (b != b))).all())
 
 
-@pytest.mark.parametrize("pipeline", ["uopc-cpu", "uopc-cpu-native"])
+@pytest.mark.parametrize("pipeline", ["uopc-cpu", "uopc-cpu-native", "uopc-cuda"])
 @pytest.mark.parametrize("first", range(0, 30, 10))
 def test_every_level_agrees_with_the_one_before(pipeline, first):
     for seed in range(first, first + 10):
