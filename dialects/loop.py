@@ -1,6 +1,7 @@
 """uloop: a kernel's body as a DAG over index ranges, before any loop order is chosen.
 
     range    ::= %i = range E (max N)? KIND?        an index from 0 up to, without, E
+               | %i = range min(E, E…) max N KIND?  up to the least of several
     load     ::= %v = load %b[E, …] WHERE? : M      an element of a buffer; 0 where not valid
     read     ::= %v = read %t[E, …] : M             an element of a tile
     store    ::= store %v, %b[E, …] WHERE? : M      at most once an element
@@ -56,7 +57,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from uopc.dialects.index_text import (
     affine_map,
+    parse_expression_list,
     parse_index_expression,
+    print_expression_list,
     print_index_expression,
 )
 from uopc.dialects.loop_access import COMBINE_KINDS as COMBINE_KINDS
@@ -86,7 +89,10 @@ TILE_SPACES = ("local", "register", "shared")
 
 @irdl_op_definition
 class RangeOp(IRDLOperation):
-    """`%i = uloop.range 8 vector`: an index that runs from 0 up to, without, its end."""
+    """`%i = uloop.range 8 vector`: an index that runs from 0 up to, without, its end.
+
+    The end is the least result of the map: `%k = uloop.range min(%i + 1, 5) max 5 reduce`.
+    """
 
     name = "uloop.range"
     operands_ = var_operand_def(IndexType)
@@ -119,10 +125,12 @@ class RangeOp(IRDLOperation):
     def constant_end(self) -> int | None:
         """The end, if it is a number."""
         map_ = self.end.data
-        return None if map_.num_dims else map_.eval([], [])[0]
+        return None if map_.num_dims else min(map_.eval([], []))
 
     def verify_(self) -> None:
-        check_map(self.end, self.operands_, 1)
+        check_map(self.end, self.operands_, None)
+        if not self.end.data.results:
+            raise VerifyException("expected a range to have an end")
         if self.kind.data not in RANGE_KINDS:
             raise VerifyException(
                 f"unknown kind '{self.kind.data}': expected one of {', '.join(RANGE_KINDS)}"
@@ -139,7 +147,11 @@ class RangeOp(IRDLOperation):
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
-        print_index_expression(printer, self.end.data.results[0], self.operands_)
+        if len(self.end.data.results) == 1:
+            print_index_expression(printer, self.end.data.results[0], self.operands_)
+        else:
+            printer.print_string("min")
+            print_expression_list(printer, self.end.data, self.operands_, "()")
         if self.maximum is not None:
             printer.print_string(f" max {self.maximum.value.data}")
         if self.kind.data != "loop":
@@ -149,12 +161,15 @@ class RangeOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> RangeOp:
         operands: Operands = []
-        end = parse_index_expression(parser, operands)
+        if parser.parse_optional_keyword("min"):
+            ends = parse_expression_list(parser, operands, parser.Delimiter.PAREN)
+        else:
+            ends = [parse_index_expression(parser, operands)]
         maximum = None
         if parser.parse_optional_keyword("max"):
             maximum = parser.parse_integer(allow_boolean=False)
         kind = next((k for k in RANGE_KINDS if parser.parse_optional_keyword(k)), "loop")
-        op = cls(AffineMap(len(operands), 0, (end,)), operands, kind, maximum)
+        op = cls(AffineMap(len(operands), 0, tuple(ends)), operands, kind, maximum)
         op.attributes.update(parser.parse_optional_attr_dict())
         return op
 

@@ -8,11 +8,14 @@
                | layout V R' …                           the order of a tile's dimensions
                | merge R S as T                          two ranges become one, row-major
                | fuse R into S                           two ranges of equal ends become one
-               | mark R KIND                             how a range runs
+               | bound R = E finite?                     a range ends where nothing follows
+             | pad V R to N                            a tile has N places along R
+             | mark R KIND                             how a range runs
                | order R …                               loops, outermost first
     KIND     ::= loop | unroll | vector | thread | block | lane
     SPACE    ::= local | shared                      shared: by the threads of a GPU's block
 
+E is an index expression over ranges and sizes (schedule_expression.py).
 R is a range's name and V a value's, as they stand in the kernel's text. A split of a reduction
 keeps one accumulator for each copy and lane (their sum is a tree); `chain` at its end keeps one.
 """
@@ -24,6 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from uopc.dialects.errors import UopcError
+from uopc.dialects.schedule_expression import parse_expression
 
 KINDS = ("loop", "unroll", "vector", "thread", "block", "lane")
 SPACES = ("local", "shared")
@@ -130,7 +134,29 @@ class Order:
         return f"order {' '.join(self.names)}"
 
 
-Command = Contract | Split | Tile | Capture | Layout | Merge | Fuse | Mark | Order
+@dataclass(frozen=True)
+class Bound:
+    """A range ends at an expression over the ranges around it, kept as its text."""
+
+    range: str
+    end: str
+    finite: bool = False
+
+    def __str__(self) -> str:
+        return f"bound {self.range} = {self.end}" + (" finite" if self.finite else "")
+
+
+@dataclass(frozen=True)
+class Pad:
+    value: str
+    range: str
+    places: int
+
+    def __str__(self) -> str:
+        return f"pad {self.value} {self.range} to {self.places}"
+
+
+Command = Contract | Split | Tile | Capture | Layout | Merge | Fuse | Bound | Pad | Mark | Order
 
 
 def schedule_text(commands: list[Command]) -> str:
@@ -160,6 +186,8 @@ _FORMS = {
     "layout": "layout V R …",
     "merge": "merge R S as T",
     "fuse": "fuse R into S",
+    "bound": "bound R = E, an expression over ranges and sizes; finite at its end",
+    "pad": "pad V R to N",
     "mark": "mark R KIND",
     "order": "order R …",
 }
@@ -218,6 +246,13 @@ def _parse_command(line: str, word: str, rest: list[str]) -> Command | None:
             return Merge(_name(outer), _name(inner), _name(name))
         case "fuse", [name, "into", into]:
             return Fuse(_name(name), _name(into))
+        case "bound", [name, "=", *end] if end:
+            finite = len(end) > 1 and end[-1] == "finite"
+            expression = " ".join(end[:-1] if finite else end)
+            parse_expression(expression)
+            return Bound(_name(name), expression, finite)
+        case "pad", [value, name, "to", places] if places.isdigit():
+            return Pad(_name(value), _name(name), int(places))
         case "mark", [name, kind]:
             return Mark(_name(name), _kind(line, kind))
         case "order", [*names] if names:

@@ -112,7 +112,7 @@ class _Kernel:
             self.extents[-1] = op.constant_end
             return
         part = _Part(self, {})
-        end = affine_value(op.end.data.results[0], [part.value(o) for o in op.operands_])
+        end = part.end_of(op)
         self.extents[-1] = max(0, int(end.data.max(initial=0)))
         if end.axes:
             self.limits.append(op)
@@ -238,6 +238,13 @@ class _Part:
         dims = [self.value(o) for o in operands]
         return [affine_value(e, dims) for e in map_.data.results]
 
+    def end_of(self, op: loop.RangeOp) -> Spread:
+        """Where a range ends."""
+        first, *others = self.expressions(op.end, op.operands_)
+        for other in others:
+            first = together(np.minimum, first, other)
+        return first
+
     def all_hold(self, map_: AffineMapAttr, operands: Sequence[SSAValue]) -> Spread:
         """Where all expressions of a map are at least 0."""
         result = uniform(np.True_)
@@ -282,8 +289,7 @@ class _Part:
                     holds = Spread(value.data >= 0, value.axes)
                     self._conditions.append((holds, frozenset(value.axes)))
             for op in self.kernel.limits:
-                end = affine_value(op.end.data.results[0], [self.value(o) for o in op.operands_])
-                inside = together(np.less, self.value(op.result), end)
+                inside = together(np.less, self.value(op.result), self.end_of(op))
                 self._conditions.append((inside, frozenset(inside.axes)))
         return self._conditions
 

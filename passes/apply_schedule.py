@@ -38,6 +38,7 @@ from uopc.dialects.schedule_text import (
     Capture,
     Command,
     Layout,
+    Pad,
     Tile,
     bad_schedule,
     parse_schedule,
@@ -92,7 +93,7 @@ def _printed_names(op: kernel.KernelOp) -> dict[str, SSAValue]:
 
 def _as_named(command: Command, printed: dict[str, SSAValue]) -> Command:
     """A command with a value called as in the text: by its own name instead."""
-    if isinstance(command, Tile | Capture | Layout):
+    if isinstance(command, Tile | Capture | Layout | Pad):
         value = printed.get(command.value)
         if value is not None and value.name_hint is not None and isinstance(value, OpResult):
             return replace(command, value=value.name_hint)

@@ -258,8 +258,7 @@ class Linearizer:
         for statement in group:
             if len(statement.home) == depth:
                 self.begin(statement, depth)
-        (end,) = self.dag.expressions(range_op.end, range_op.operands_)
-        end = self.scopes.resolved(end)
+        end = self.scopes.resolved(self.dag.end_of(range_op))
         whole = self.unguarded_steps(range_op, end)
         constant = end.as_int()
         if constant is None or whole == constant:

@@ -277,7 +277,7 @@ class GpuLinearizer(Linearizer):
         if is_block(range_op):
             dimension = self.layout.dimensions[range_op]
             induction = self.block_number(dimension)
-            (end,) = self.dag.expressions(range_op.end, range_op.operands_)
+            end = self.dag.end_of(range_op)
             if len(self.layout.ends[dimension]) > 1:
                 condition = self.compare("slt", induction, end)
         else:

@@ -71,7 +71,7 @@ class _PartLinearizer(Linearizer):
 
     def function(self) -> func.FuncOp:
         assert self.range is not None
-        (end,) = self.dag.expressions(self.range.end, self.range.operands_)
+        end = self.dag.end_of(self.range)
         whole = self.unguarded_steps(self.range, end)
         if whole >= self.steps:
             self._step(self.placed, self.entry)

@@ -9,9 +9,18 @@ from xdsl.ir.affine import AffineMap
 
 from uopc.dialects import loop
 from uopc.dialects.affine import to_affine_map
-from uopc.dialects.index_expr import Expr, Leaf, as_expr, new_range
+from uopc.dialects.index_expr import Expr, Leaf, Min, as_expr, atom_expr, new_range
 from uopc.dialects.sizes import Size, size_upper
 from uopc.passes.scalar_builder import ScalarBuilder
+
+
+def least_of(end: Expr) -> list[Expr]:
+    """Expressions whose least is an end: c + min(a, b) is min(a + c, b + c)."""
+    for atom, coefficient in end.terms:
+        if isinstance(atom, Min) and coefficient == 1:
+            rest = end - atom_expr(atom)
+            return [rest + operand for operand in atom.operands]
+    return [end]
 
 
 class LoopBuilder:
@@ -32,7 +41,7 @@ class LoopBuilder:
 
     def range(self, name: str, end: Size, kind: str = "loop", maximum: int | None = None) -> Expr:
         """A new range op, as an expression; `maximum` is the largest end if that is no number."""
-        operands, map_ = self.map_of([as_expr(end)])
+        operands, map_ = self.map_of(least_of(as_expr(end)))
         if maximum is None and not isinstance(end, int):
             maximum = size_upper(end)
         result = self.scalars.append(

@@ -20,6 +20,7 @@ from uopc.dialects.index_expr import (
     RangeVar,
     ValueVar,
     atom_expr,
+    minimum,
     new_range,
     value,
 )
@@ -61,6 +62,11 @@ class LoopDag:
         """The results of a map over index values of the body."""
         return from_affine_map(map_.data, [self.index[o] for o in operands])
 
+    def end_of(self, op: loop.RangeOp) -> Expr:
+        """Where a range ends."""
+        ends = self.expressions(op.end, op.operands_)
+        return ends[0] if len(ends) == 1 else minimum(*ends)
+
     def free_in(self, expressions: Iterable[Expr]) -> Ranges:
         """The ranges that some expressions depend on, ends of ranges included."""
         found: set[loop.RangeOp] = set()
@@ -81,7 +87,7 @@ class LoopDag:
         free = self._free_operands(op)
         match op:
             case loop.RangeOp():
-                (end,) = self.expressions(op.end, op.operands_)
+                end = self.end_of(op)
                 name = op.result.name_hint or "r"
                 self.index[op.result] = new_range(name, end, op)
                 free = self.free_in([self.index[op.result]])

@@ -9,11 +9,14 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from uopc.dialects import kernel, loop
 from uopc.dialects import schedule_text as text
-from uopc.dialects.index_expr import Expr, Leaf, as_expr, same
+from uopc.dialects.index_expr import Expr, Leaf, as_expr, minimum, same
 from uopc.dialects.schedule_text import Command, bad_schedule
+from uopc.passes.loop_builder import least_of
 from uopc.passes.loop_dag import LoopDag, Ranges, is_loop, own_ranges
 from uopc.passes.loop_rewriter import LoopRewriter
+from uopc.passes.schedule_bounds import ApplyBound, ApplyPad
 from uopc.passes.schedule_facts import product_of, widened_name
+from uopc.passes.schedule_names import check_fresh, find_range, find_value
 
 
 def apply_command(op: kernel.KernelOp, command: Command) -> None:
@@ -33,49 +36,14 @@ def apply_command(op: kernel.KernelOp, command: Command) -> None:
             _Merge(op, command).run()
         case text.Fuse():
             _Fuse(op, command).run()
+        case text.Bound():
+            ApplyBound(op, command).run()
+        case text.Pad():
+            ApplyPad(op, command).run()
         case text.Mark():
             _Mark(op, command).run()
         case text.Order():
             _order(op, command)
-
-
-def ranges_by_name(op: kernel.KernelOp) -> dict[str, loop.RangeOp]:
-    return {
-        o.result.name_hint: o
-        for o in op.block.ops
-        if isinstance(o, loop.RangeOp) and o.result.name_hint
-    }
-
-
-def find_range(op: kernel.KernelOp, name: str, command: Command) -> loop.RangeOp:
-    ranges = ranges_by_name(op)
-    found = ranges.get(name)
-    if found is None:
-        known = ", ".join(ranges) or "none"
-        raise bad_schedule(command, f"there is no range '{name}'", f"the ranges are: {known}")
-    return found
-
-
-def find_value(op: kernel.KernelOp, name: str, command: Command) -> SSAValue:
-    named = {
-        r.name_hint: r
-        for o in op.block.ops
-        if not isinstance(o, loop.RangeOp)
-        for r in o.results
-        if r.name_hint
-    }
-    found = named.get(name)
-    if found is None:
-        known = ", ".join(named) or "none"
-        raise bad_schedule(command, f"there is no value '{name}'", f"the values are: {known}")
-    return found
-
-
-def check_fresh(op: kernel.KernelOp, names: tuple[str, ...], command: Command) -> None:
-    taken = ranges_by_name(op)
-    for position, name in enumerate(names):
-        if name in taken or name in names[:position]:
-            raise bad_schedule(command, f"the name '{name}' is taken")
 
 
 class _Contract(LoopRewriter):
@@ -124,7 +92,8 @@ class _Split(LoopRewriter):
         for part in self.command.parts[1:]:
             assert part.size is not None
             factor *= part.size
-        outer = (end + (factor - 1)) // factor
+        rounded = [(e + (factor - 1)) // factor for e in least_of(end)]
+        outer = rounded[0] if len(rounded) == 1 else minimum(*rounded)
         first, *inner = self.command.parts
         constant = outer.as_int()
         self._add(first, self.loops.range(first.name, constant if constant is not None else outer,

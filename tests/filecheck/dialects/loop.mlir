@@ -11,6 +11,7 @@ ukernel.kernel @all sizes(%n = n = 1 to 8)
   // CHECK-NEXT: %k = uloop.range 4 reduce {note = "inner"}
   // CHECK-NEXT: %u = uloop.range 2 unroll
   // CHECK-NEXT: %t0 = uloop.range %n max 8 thread
+  // CHECK-NEXT: %t1 = uloop.range min(%n, %i floordiv 2 + 1) max 5
   // CHECK-NEXT: %z = uloop.range 0 block
   // CHECK-NEXT: %y = uloop.range 1 lane
   %i = uloop.range 1 + %n max 9
@@ -18,6 +19,7 @@ ukernel.kernel @all sizes(%n = n = 1 to 8)
   %k = uloop.range 4 reduce {note = "inner"}
   %u = uloop.range 2 unroll
   %t0 = uloop.range %n max 8 thread
+  %t1 = uloop.range min(%n, %i floordiv 2 + 1) max 5
   %z = uloop.range 0 block
   %y = uloop.range 1 lane
 

@@ -129,3 +129,31 @@ ukernel.kernel @halves ins(%A : memref<32x64xf16>, %B : memref<64x16xf16>) outs(
 // CHECK-NEXT: %b_wide = uloop.tile [[B]] over (%pk, %pj0, %pj1) local : memref<64x1x16xf32>
 // CHECK-NEXT: [[R:%.*]] = uloop.read %b_wide[%k, 0, %j0 * 16 + %j1] : memref<64x1x16xf32>
 // CHECK-NEXT: uloop.reduce fma %a_wide, [[R]] over (%k) : f32
+
+// -----
+
+// A range ends where its steps add nothing; a tile has more places than it fills.
+ukernel.kernel @triangle ins(%x : memref<20x20xf32>) outs(%o : memref<20xf32>) attributes {schedule = "split k = k0 k1:8; bound k0 = min(i floordiv 8 + 1, 3); tile v over k1 as p; pad v p to 12"} {
+  %i = uloop.range 20
+  %k = uloop.range 20 reduce
+  %v = uloop.load %x[%i, %k] where (%i - %k) : memref<20x20xf32>
+  %s = uloop.reduce add %v over (%k) : f32
+  uloop.store %s, %o[%i] : memref<20xf32>
+}
+
+// CHECK-LABEL: ukernel.kernel @triangle
+// CHECK: %k0 = uloop.range %i floordiv 8 + 1 max 3 reduce
+// CHECK: uloop.tile {{%.*}} over (%p) local : memref<12xf32>
+
+// -----
+
+ukernel.kernel @least ins(%x : memref<36x36xf32>) outs(%o : memref<36xf32>) attributes {schedule = "split i = i0 i1:16; split k = k0 k1:8; order i0 i1; bound k0 = min(i0 * 2 + 2, 5)"} {
+  %i = uloop.range 36
+  %k = uloop.range 36 reduce
+  %v = uloop.load %x[%i, %k] where (%i - %k) : memref<36x36xf32>
+  %s = uloop.reduce add %v over (%k) : f32
+  uloop.store %s, %o[%i] : memref<36xf32>
+}
+
+// CHECK-LABEL: ukernel.kernel @least
+// CHECK: %k0 = uloop.range min(5, %i0 * 2 + 2) max 5 reduce
