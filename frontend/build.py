@@ -14,8 +14,8 @@ from uopc.dialects.element_types import element_type_of_numpy
 from uopc.dialects.numbers import dense_of_array
 from uopc.dialects.sizes import tensor_type
 from uopc.dialects.tensor import ConstantOp
+from uopc.dialects.tensor_build import build_op, type_attribute
 from uopc.frontend.graph import Node, resolved
-from uopc.frontend.node_types import build_op, type_attribute
 
 
 def build_module(

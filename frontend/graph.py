@@ -16,7 +16,6 @@ Nodes that have no op in utensor:
 
 from __future__ import annotations
 
-import math
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -27,6 +26,7 @@ import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from uopc.dialects.errors import UopcError
+from uopc.dialects.tensor_build import number_text
 from uopc.frontend.node_types import NodeKind, ValueType, infer_kind, node_kind, value_type
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -115,8 +115,8 @@ def node_count() -> int:
 def apply(op: str, sources: tuple[Node, ...], attributes: tuple[Any, ...] = ()) -> Node:
     """The node of a utensor op.
 
-    `attributes` are as in node_types.py. Raises UopcError [wrong-operands] where the dialect's
-    rules do not admit the operands.
+    `attributes` are as in dialects/tensor_build.py. Raises UopcError [wrong-operands] where the
+    dialect's rules do not admit the operands.
     """
     kind = _kind(op, attributes, tuple([source.value for source in sources]))
     if isinstance(kind, str):
@@ -160,18 +160,6 @@ def _operands_hint(sources: Sequence[Node]) -> str:
 def constant(value: float | int | bool, shape: Shape, type_: str) -> Node:
     """All elements one number, rounded or wrapped to the type when it becomes IR."""
     return apply("constant", (), (number_text(value), shape, type_))
-
-
-def number_text(value: float | int | bool) -> str:
-    """A number as an attribute: text, since 0.0 and -0.0 are equal, True and 1, NaN not to NaN."""
-    if isinstance(value, float):
-        return "nan" if math.isnan(value) else repr(float(value))
-    return str(int(value))
-
-
-def text_number(text: str) -> float | int:
-    """The number that `number_text` wrote."""
-    return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
 def iota(axis: int, shape: Shape, type_: str) -> Node:

@@ -270,26 +270,10 @@ def placed_node(
     if 0 in counts:
         return constant(0, shape, part.type)
     part = nodes.flip(part, [k for k, s in enumerate(steps) if s < 0])
-    part = dilated(part, [abs(s) for s in steps])
+    part = nodes.dilated(part, [abs(s) for s in steps])
     low = [min(b, b + (c - 1) * s) for b, c, s in zip(begins, counts, steps, strict=True)]
     high = [n - a - p for n, a, p in zip(shape, low, part.shape, strict=True)]
     return nodes.pad(part, low, high)
-
-
-def dilated(node: Node, steps: list[int]) -> Node:
-    """step - 1 zeros between neighbours along each axis."""
-    shape = node.shape
-    if all(s == 1 or n <= 1 for s, n in zip(steps, shape, strict=True)):
-        return node
-    rank = len(shape)
-    apart = nodes.reshape(node, tuple(k for n in shape for k in (n, 1)))
-    high = [k for s, n in zip(steps, shape, strict=True) for k in (0, s - 1 if n > 1 else 0)]
-    apart = nodes.pad(apart, [0] * (2 * rank), high)
-    wide = nodes.reshape(
-        apart, tuple(apart.shape[2 * k] * apart.shape[2 * k + 1] for k in range(rank))
-    )
-    ends = [(n - 1) * s + 1 if n > 1 else n for n, s in zip(shape, steps, strict=True)]
-    return nodes.shrink(wide, [0] * rank, ends)
 
 
 def _mask(shape: Shape, plan: _Plan) -> Node | None:

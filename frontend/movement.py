@@ -7,6 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from uopc.dialects.tensor_build import number_text
 from uopc.frontend import nodes
 from uopc.frontend.core import (
     Axes,
@@ -22,7 +23,7 @@ from uopc.frontend.core import (
     tensor,
     wrap,
 )
-from uopc.frontend.graph import Node, Shape, constant, iota, number_text
+from uopc.frontend.graph import Node, Shape, constant, iota
 
 if TYPE_CHECKING:
     from uopc.frontend.tensor import Tensor

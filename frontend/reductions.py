@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from uopc.dialects.tensor_build import number_text
 from uopc.frontend import nodes
 from uopc.frontend.core import Axes, DTypeLike, all_axes, bad, one_axis, type_name, wrap
 from uopc.frontend.elementwise import limits_of, where
-from uopc.frontend.graph import Node, apply, number_text
+from uopc.frontend.graph import Node, apply
 from uopc.frontend.promotion import float_type, sum_type
 
 if TYPE_CHECKING:

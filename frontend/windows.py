@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from uopc.frontend import nodes
 from uopc.frontend.core import Operand, bad, meet_types, tensor, wrap
 from uopc.frontend.elementwise import limits_of
-from uopc.frontend.indexing import dilated
 
 if TYPE_CHECKING:
     from uopc.frontend.tensor import Tensor
@@ -134,7 +133,7 @@ def conv_transpose(
     turned = w.flip(spatial).reshape((groups, inner, outer, *w.shape[2:]))
     order = (0, 2, 1, *range(3, 3 + count))
     turned = turned.permute(order).reshape((groups * outer, inner, *w.shape[2:]))
-    apart = wrap(dilated(x.node, [1, 1, *strides]))
+    apart = wrap(nodes.dilated(x.node, [1, 1, *strides]))
     around = [
         (d * (k - 1) - p, d * (k - 1) - p + e)
         for k, d, p, e in zip(w.shape[2:], dilations, pads, extras, strict=True)

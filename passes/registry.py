@@ -18,6 +18,7 @@ PASSES: dict[str, str] = {
         "uopc.passes.convert_stablehlo_to_utensor:ConvertStablehloToUtensorPass"
     ),
     "dedupe-kernels": "uopc.passes.dedupe_kernels:DedupeKernelsPass",
+    "differentiate": "uopc.passes.differentiate:DifferentiatePass",
     "expand-math": "uopc.passes.expand_math:ExpandMathPass",
     "gpu-map": "uopc.passes.gpu_map:GpuMapPass",
     "kernelize": "uopc.passes.kernelize:KernelizePass",
