@@ -384,13 +384,15 @@ def backpropagate(
 def _rule_of(make: OpBuilder[V], value: V) -> Rule:
     rule = RULES.get(value.op)
     if rule is None:
-        reason = NO_GRADIENT.get(value.op, "it is no op of utensor")
+        known = value.op in NO_GRADIENT
         raise make.refuse(
             value,
             UopcError(
                 "no-gradient",
-                f"{value.op} has no gradient: {reason}",
-                hint="detach what comes before it, so that no gradient goes there",
+                f"{value.op} has no gradient: {NO_GRADIENT.get(value.op, 'it is no op of utensor')}",
+                hint="detach what comes before it, so that no gradient goes there"
+                if known
+                else "write it as ops of utensor first",
             ),
         )
     return rule

@@ -12,8 +12,8 @@
 // MANY-NEXT: in pass: differentiate
 // MANY-NEXT: hint: choose one with function=…: bits, calls, whole, apart
 
-// BITS: differentiate_errors.mlir:21:3: error: bitcast has no gradient: bits are no smooth function of a number [no-gradient]
-// BITS: op: %1 = utensor.bitcast %0 : tensor<4xi32> -> tensor<4xf32>
+// BITS: differentiate_errors.mlir:21:8: error: bitcast has no gradient: bits are no smooth function of a number [no-gradient]
+// BITS: op: %0 = "utensor.bitcast"(%1) : (tensor<4xi32>) -> tensor<4xf32>
 // BITS-NEXT: in pass: differentiate
 // BITS-NEXT: hint: detach what comes before it, so that no gradient goes there
 func.func @bits(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -26,7 +26,8 @@ func.func @bits(%x: tensor<4xf32>) -> tensor<4xf32> {
 // NAME: hint: its arguments are x; numbers count from 0
 
 // CALL: error: func.call has no gradient: it is no op of utensor [no-gradient]
-// CALL: op: %0 = func.call @bits(%x) : (tensor<4xf32>) -> tensor<4xf32>
+// CALL: op: %0 = "func.call"(%x) <{callee = @bits}> : (tensor<4xf32>) -> tensor<4xf32>
+// CALL: hint: write it as ops of utensor first
 // TYPE: error: argument 'k' is tensor<4xi32> [no-gradient]
 func.func @calls(%x: tensor<4xf32>, %k: tensor<4xi32>) -> tensor<4xf32> {
   %0 = func.call @bits(%x) : (tensor<4xf32>) -> tensor<4xf32>
