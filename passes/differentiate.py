@@ -174,8 +174,8 @@ class DifferentiatePass(ModulePass):
             )
         new = function.clone()
         new.location = function.location
-        new.properties["sym_name"] = type(function.sym_name)(name)
         _differentiate(new, self.wrt, self.of, self.values)
+        new.properties["sym_name"] = type(function.sym_name)(name)
         op.body.block.insert_op_after(new, function)
 
 
