@@ -383,16 +383,11 @@ def backpropagate(
 
 def _rule_of(make: OpBuilder[V], value: V) -> Rule:
     rule = RULES.get(value.op)
-    if rule is None:
-        known = value.op in NO_GRADIENT
-        raise make.refuse(
-            value,
-            UopcError(
-                "no-gradient",
-                f"{value.op} has no gradient: {NO_GRADIENT.get(value.op, 'it is no op of utensor')}",
-                hint="detach what comes before it, so that no gradient goes there"
-                if known
-                else "write it as ops of utensor first",
-            ),
-        )
-    return rule
+    if rule is not None:
+        return rule
+    reason, hint = "it is no op of utensor", "write it as ops of utensor first"
+    if value.op in NO_GRADIENT:
+        reason = NO_GRADIENT[value.op]
+        hint = "detach what comes before it, so that no gradient goes there"
+    message = f"{value.op} has no gradient: {reason}"
+    raise make.refuse(value, UopcError("no-gradient", message, hint=hint))
