@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uopc.frontend import nodes
 from uopc.frontend.core import wrap
 from uopc.frontend.elementwise import limits_of
 from uopc.frontend.graph import apply
-from uopc.frontend.indexing import dilated
 from uopc.frontend.onnx_import.call import Call, Result, Rules
 from uopc.frontend.onnx_import.elementwise import number
 from uopc.frontend.windows import conv
@@ -148,7 +148,7 @@ def _conv_transpose(c: Call) -> Result:
     turned = w.flip(tuple(range(2, 2 + count))).reshape((groups, inner, outer, *kernel))
     turned = turned.permute((0, 2, 1, *range(3, 3 + count)))
     turned = turned.reshape((groups * outer, inner, *kernel))
-    apart = wrap(dilated(x.node, [1, 1, *strides]))
+    apart = wrap(nodes.dilated(x.node, [1, 1, *strides]))
     around = [
         (span - 1 - low, span - 1 - high + e)
         for span, (low, high), e in zip(spans, pads, extra, strict=True)
