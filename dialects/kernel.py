@@ -6,6 +6,7 @@
               | %c = constant dense<…> : M
               | %v = view %b : M -> M               the same elements in another shape
               | launch @kernel (sizes(%n, …))? ins(%a, %b : M, M) outs(%o : M)
+              | while … | if …                      kernel_control.py
     return  ::= return %o, … : M, …                 one a result; an input or a view is an alias
     kernel  ::= kernel @name SIZES? ins(%a : M, …) outs(%o : M, …) (attributes {…})? { body }
     SIZES   ::= sizes(%n = n = 1 to 64, …)          sizes known at the call
@@ -54,6 +55,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from uopc.dialects.element_types import element_type, signless
 from uopc.dialects.index_expr import Expr
+from uopc.dialects.kernel_control import CONTROL_OPS
 from uopc.dialects.kernel_signature import (
     BufferedOp,
     Signature,
@@ -195,7 +197,8 @@ def _check_same_shape(buffer: SSAValue, tensor: SSAValue, what: str) -> None:
 
 @irdl_op_definition
 class PlanOp(BufferedOp):
-    """A program: a straight line of launches over its inputs, temporaries and outputs."""
+    """A program: launches over its inputs, temporaries and outputs, in order; and in loops and
+    branches, see kernel_control.py."""
 
     name = "ukernel.plan"
     input_names = opt_prop_def(ArrayAttr[StringAttr])
@@ -233,7 +236,9 @@ class PlanOp(BufferedOp):
         if not isinstance(self.block.last_op, ReturnOp):
             raise VerifyException("a plan ends in ukernel.return")
         known = set(self.symbol_vars)
-        for op in self.block.ops:
+        for op in self.body.walk():
+            if isinstance(op, OutputOp | ConstantOp) and op.parent is not self.block:
+                raise VerifyException(f"{op.name} stands in a loop or branch of a plan")
             if isinstance(op, StorageOp | ViewOp):
                 for s in op.sizes.data:
                     if isinstance(s, Expr) and not s.leaves <= known:
@@ -580,6 +585,7 @@ UKernel = Dialect(
     "ukernel",
     [
         PlanOp, KernelOp, ReadOp, WriteOp, TempOp, OutputOp, ConstantOp, ViewOp, LaunchOp, ReturnOp,
+        *CONTROL_OPS,
     ],
     [],
 )  # fmt: skip

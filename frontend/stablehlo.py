@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uopc.dialects.errors import UnsupportedError, UopcError
+from uopc.dialects.errors import UopcError
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -40,8 +40,6 @@ def from_stablehlo(
     from uopc.frontend.compile import compile
 
     module, name = read_stablehlo(program, function)
-    if target != "interpreter":
-        _refuse_loops(module)
     return compile(module, target, function=name, **options)
 
 
@@ -84,23 +82,6 @@ def read_stablehlo(
         if op.sym_name.data != function:
             op.detach()
     return module, function
-
-
-def _refuse_loops(module: ModuleOp) -> None:
-    """What is compiled is a sequence of kernels: no loop over them depends on data yet."""
-    from xdsl.dialects.scf import WhileOp
-
-    from uopc.dialects.locations import nearest_location
-
-    for op in module.walk():
-        if isinstance(op, WhileOp):
-            raise UnsupportedError(
-                "unsupported-op",
-                "stablehlo.while: the number of steps depends on data, or is too large to be "
-                "written out, and plans have no loops",
-                location=nearest_location(op),
-                hint='from_stablehlo(…, "interpreter") runs it',
-            )
 
 
 def run_interpreted(text: str, inputs: Sequence[np.ndarray[Any, Any]]) -> list[Any]:

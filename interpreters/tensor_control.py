@@ -1,4 +1,4 @@
-"""scf and tensor ops between utensor ops: loops whose number of steps depends on data.
+"""Loops and branches: scf between utensor ops, and ukernel.while and ukernel.if in plans.
 
 %r = scf.while (%x = %init) : (tensor<4xf32>) -> tensor<4xf32> {
   %more = … : tensor<i1>
@@ -18,6 +18,8 @@ from typing import Any
 
 from xdsl.dialects import scf, tensor
 from xdsl.ir import Block, Operation
+
+from uopc.dialects import kernel_control as k
 
 RunBlock = Callable[[Block, Sequence[Any]], list[Any]]
 """Runs a block of a region on its arguments; what its last op takes."""
@@ -48,11 +50,29 @@ def _last(op: Operation, operands: list[Any], run: RunBlock) -> Sequence[Any]:
     return ()
 
 
+def _plan_while(op: k.WhileOp, operands: list[Any], run: RunBlock) -> Sequence[Any]:
+    buffers: Sequence[Any] = operands
+    while True:
+        (flag,) = run(op.before.block, buffers)
+        if not flag[()]:
+            return buffers
+        buffers = run(op.body.block, buffers)
+
+
+def _plan_if(op: k.IfOp, operands: list[Any], run: RunBlock) -> Sequence[Any]:
+    run((op.yes if operands[0][()] else op.no).block, [])
+    return ()
+
+
 CONTROL: dict[type[Operation], Control] = {
     scf.WhileOp: _while,
     scf.IfOp: _if,
     scf.ConditionOp: _last,
     scf.YieldOp: _last,
     tensor.ExtractOp: _extract,
+    k.WhileOp: _plan_while,
+    k.IfOp: _plan_if,
+    k.ConditionOp: _last,
+    k.YieldOp: _last,
 }
 """What ops with regions compute, and the ops that end them."""

@@ -10,14 +10,20 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from uopc.dialects import kernel as ukernel
 from uopc.dialects.element_types import element_type
 from uopc.dialects.kernel import KernelOp, LaunchOp, PlanOp
+from uopc.dialects.kernel_control import WhileOp
 from uopc.dialects.sizes import Size
 from uopc.lowering.plan import Buffer, KernelCall, Plan, Symbol
-from uopc.passes.plan_storage import returned_buffers, returned_outputs, storage_of
+from uopc.passes.plan_storage import (
+    returned_buffers,
+    returned_outputs,
+    storage_of,
+    storages_of,
+)
 
 
 def describe_plans(module: ModuleOp) -> tuple[Plan, ...]:
@@ -47,7 +53,7 @@ class _Description:
         inputs = self._inputs()
         constants: list[Buffer] = []
         temps: list[Buffer] = []
-        for op in plan.block.ops:
+        for op in plan.body.walk():
             if isinstance(op, ukernel.ConstantOp):
                 ref = f"const{len(constants)}"
                 constants.append(self._buffer(ref, op.result, op.value.type.get_shape()))
@@ -63,7 +69,7 @@ class _Description:
             constants=tuple(constants),
             temps=tuple(temps),
             outputs=outputs,
-            kernels=tuple(self._call(op) for op in plan.block.ops if isinstance(op, LaunchOp)),
+            kernels=tuple(self._call(op) for op in plan.body.walk() if isinstance(op, LaunchOp)),
             workspace_bytes=plan.workspace.value.data,
         )
 
@@ -120,13 +126,28 @@ class _Description:
         return KernelCall(
             name=kernel.display_name,
             symbol=symbol,
-            refs=tuple(self.refs[storage_of(b)] for b in (*launch.inputs, *launch.outputs)),
+            refs=tuple(map(self._ref, (*launch.inputs, *launch.outputs))),
             writes=len(launch.outputs),
             flops=kernel.flops.value.data,
             bytes=kernel.bytes.value.data,
             symbols=tuple(symbols[s].name for s in launch.sizes),
             doc="" if kernel.doc is None else kernel.doc.data,
+            inside=_inside(launch),
         )
+
+    def _ref(self, buffer: SSAValue) -> str:
+        return "|".join(sorted(self.refs[storage] for storage in storages_of(buffer)))
+
+
+def _inside(op: Operation) -> tuple[str, ...]:
+    """The loops and branches around a launch, outermost first."""
+    found: list[str] = []
+    while op.parent is not None and not isinstance(around := op.parent_op(), PlanOp | None):
+        first = op.parent is around.regions[0].block
+        words = ("while", "do") if isinstance(around, WhileOp) else ("if", "else")
+        found.append(words[not first])
+        op = around
+    return tuple(reversed(found))
 
 
 def _dtype(value: SSAValue) -> str:

@@ -71,11 +71,16 @@ class KernelCall:
     """The sizes that the kernel takes, as its first parameters."""
     doc: str = ""
     """Which tensor ops it computes."""
+    inside: tuple[str, ...] = ()
+    """The loops and branches around it, outermost first: `while`, `do`, `if`, `else`."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A program as a list of kernel launches over buffers."""
+    """A program as a list of kernel launches over buffers.
+
+    A buffer that changes hands in a loop has the refs of all that it may be: `tmp0|tmp1`.
+    """
 
     name: str
     symbols: tuple[Symbol, ...] = ()
@@ -86,6 +91,11 @@ class Plan:
     kernels: tuple[KernelCall, ...] = ()
     workspace_bytes: int = 0
     """Storage that the temporaries need together, 64-byte aligned."""
+
+    @property
+    def has_control(self) -> bool:
+        """Whether what runs depends on data: `kernels` is then no sequence of launches."""
+        return any(call.inside for call in self.kernels)
 
 
 @dataclass(frozen=True)

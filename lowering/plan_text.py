@@ -23,7 +23,7 @@ def plan_table(plan: Plan) -> str:
         cut = len(call.refs) - call.writes
         rows.append(
             (
-                call.name,
+                " ".join((*call.inside, call.name)),
                 ", ".join(call.refs[:cut]) or "-",
                 ", ".join(call.refs[cut:]),
                 f"{call.flops:,}",

@@ -62,7 +62,7 @@ def _retarget(module: ModuleOp, merged: dict[str, KernelOp]) -> None:
     for plan in module.body.block.ops:
         if not isinstance(plan, PlanOp):
             continue
-        for launch in plan.block.ops:
+        for launch in plan.body.walk():
             if isinstance(launch, LaunchOp):
                 kept = merged.get(launch.kernel.string_value())
                 if kept is not None:

@@ -38,6 +38,9 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 from uopc.dialects import kernel, loop
+from uopc.dialects.errors import UnsupportedError
+from uopc.dialects.kernel_control import IfOp, WhileOp
+from uopc.dialects.locations import nearest_location
 from uopc.dialects.schedule_text import Command, Mark, Merge, Order, Part, Split, schedule_text
 from uopc.passes.apply_schedule import name_values
 from uopc.passes.gpu_map_products import MOST_BLOCKS, can_merge, product_schedule
@@ -68,6 +71,7 @@ class GpuMapPass(ModulePass):
     """Whether threads share a reduction; if not, each thread reduces by itself."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        _refuse_control(op)
         for kernel_op in op.body.block.ops:
             if not isinstance(kernel_op, kernel.KernelOp):
                 continue
@@ -79,6 +83,21 @@ class GpuMapPass(ModulePass):
                 commands = choose_gpu_schedule(kernel_op, products=self.products, rows=self.rows)
                 if commands:
                     kernel_op.properties["schedule"] = StringAttr(schedule_text(commands))
+
+
+def _refuse_control(module: ModuleOp) -> None:
+    """A GPU's launches are in a sequence that is known before the first."""
+    for plan in module.body.block.ops:
+        if isinstance(plan, kernel.PlanOp):
+            for op in plan.body.walk():
+                if isinstance(op, WhileOp | IfOp):
+                    raise UnsupportedError(
+                        "unsupported-op",
+                        f"'{op.name}' runs on the CPU only: what a GPU is given to do is known "
+                        "before it starts",
+                        location=nearest_location(op),
+                        hint="compile for target c",
+                    )
 
 
 def choose_gpu_schedule(

@@ -23,6 +23,9 @@ Where a value gets a buffer is told in kernel_cut/points.py. All other ops are c
 kernel that needs them: elementwise and movement ops, constants of one value, iota, gather. A
 constant of many values is a buffer of the plan. A result that is an argument, or another result,
 perhaps under another shape, is that buffer and costs no kernel.
+
+scf.while and scf.if become ukernel.while and ukernel.if: kernel_cut/control.py says which, and
+kernel_cut/storage.py what is written in place.
 """
 
 from __future__ import annotations
@@ -51,10 +54,10 @@ from uopc.dialects.kernel_signature import buffer_type
 from uopc.dialects.locations import nearest_location
 from uopc.dialects.sizes import Size, sizes_of
 from uopc.dialects.source_text import printable
-from uopc.dialects.tensor import ConstantOp, IotaOp
-from uopc.passes.kernel_cut.body import Kernel, build_kernel, splat_form
 from uopc.passes.kernel_cut.graph import TensorFunction, is_tensor_function
-from uopc.passes.kernel_cut.points import FuseReduce, materialization_points
+from uopc.passes.kernel_cut.planner import BlockPlanner, Shared
+from uopc.passes.kernel_cut.points import FuseReduce
+from uopc.passes.kernel_cut.storage import cut_block
 from uopc.passes.symbol_names import SymbolNames
 
 
@@ -85,17 +88,14 @@ class _Planner:
 
     def __init__(self, function: func.FuncOp, fuse: FuseReduce, symbols: SymbolNames) -> None:
         self.function = TensorFunction(function)
-        self.symbols = symbols
-        self.points = materialization_points(self.function, fuse)
-        self.computed = set(self.points)
-        self.constants: dict[Attribute, SSAValue] = {}
-        self.constant_ops: list[Operation] = []
+        self.cut = cut_block(self.function, fuse)
         self.outputs: dict[SSAValue, ukernel.OutputOp] = {}
-        self.buffers: dict[SSAValue, SSAValue] = {}
         self.block = Block(arg_types=[IndexType() for _ in self.function.symbols])
         for symbol, argument in zip(self.function.symbols, self.block.args, strict=True):
             argument.name_hint = symbol.name
-        self.sizes = dict(zip(self.function.symbols, self.block.args, strict=True))
+        sizes = dict(zip(self.function.symbols, self.block.args, strict=True))
+        self.shared = Shared(symbols, sizes)
+        self.buffers = self.shared.buffers
         for argument in self.function.arguments:
             tensor = _tensor(argument)
             buffer = buffer_type(tensor.element_type, sizes_of(tensor))
@@ -105,91 +105,28 @@ class _Planner:
     def build(self) -> tuple[ukernel.PlanOp, list[ukernel.KernelOp]]:
         """The plan and its kernels, in the order of their first launches."""
         self._make_outputs()
-        in_buffers = self._values_in_buffers()
-        steps: list[Operation] = []
-        kernels: list[ukernel.KernelOp] = []
-        temps = 0
-        for value in self.points:
-            if value not in self.outputs:
-                tensor = _tensor(value)
-                temp = ukernel.TempOp(tensor.element_type, sizes_of(tensor))
-                temp.result.name_hint = f"tmp{temps}"
-                temp.location = cast(Operation, value.owner).location
-                temps += 1
-                steps.append(temp)
-                self.buffers[value] = temp.result
-            kernel = build_kernel(
-                self.function, value, in_buffers, self._name_hint, self.symbols.unique
-            )
-            kernels.append(kernel.op)
-            steps.append(self._launch(value, kernel))
+        destinations = [(value, output.result) for value, output in self.outputs.items()]
+        steps = BlockPlanner(self.shared, self.cut, destinations).plan()
         returned = [self._returned(value, steps) for value in self.function.results]
-        self.block.add_ops([*self.constant_ops, *self.outputs.values(), *steps])
+        self.block.add_ops([*self.shared.constant_ops, *self.outputs.values(), *steps])
         self.block.add_op(ukernel.ReturnOp(returned))
-        return self._plan(), kernels
+        return self._plan(), self.shared.kernels
 
     def _make_outputs(self) -> None:
         for position, value in enumerate(self.function.results):
             base = self.function.base_of(value)
-            if base in self.computed and base not in self.outputs:
+            if self.function.computes(base) and base not in self.outputs:
                 tensor = _tensor(base)
                 output = ukernel.OutputOp(tensor.element_type, sizes_of(tensor))
                 output.result.name_hint = f"out{position}"
                 output.location = cast(Operation, base.owner).location
                 self.outputs[base] = output
-                self.buffers[base] = output.result
-
-    def _values_in_buffers(self) -> set[SSAValue]:
-        """What kernels read from buffers, rather than compute.
-
-        An iota that is a result is computed for the caller, and again by each kernel that needs
-        it; a constant is never read from a result's buffer.
-        """
-        found = {*self.function.arguments, *self.points}
-        for op in self.function.ops:
-            kind, value = type(op), op.results[0]
-            if kind is ConstantOp:
-                found.discard(value)
-                if splat_form(cast(ConstantOp, op)) is None:
-                    found.add(value)
-            elif kind is IotaOp and value in self.outputs:
-                found.discard(value)
-        return found
-
-    def _constant(self, value: SSAValue) -> SSAValue:
-        op = cast(ConstantOp, value.owner)
-        found = self.constants.get(op.value)
-        if found is None:
-            constant = ukernel.ConstantOp(op.value)  # pyright: ignore[reportArgumentType] (dense: see _values_in_buffers)
-            constant.location = op.location
-            found = self.constants[op.value] = constant.result
-            found.name_hint = f"const{len(self.constant_ops)}"
-            self.constant_ops.append(constant)
-        return found
-
-    def _launch(self, value: SSAValue, kernel: Kernel) -> Operation:
-        launch = ukernel.LaunchOp(
-            kernel.op.sym_name.data,
-            [self.sizes[s] for s in kernel.symbols],
-            [self._read_from(v) for v in kernel.inputs],
-            [self.buffers[value]],
-        )
-        launch.location = kernel.op.location
-        return launch
-
-    def _name_hint(self, value: SSAValue, *, written: bool) -> str | None:
-        return (self.buffers[value] if written else self._read_from(value)).name_hint
-
-    def _read_from(self, value: SSAValue) -> SSAValue:
-        """Where a kernel's input comes from: of a constant always its own buffer."""
-        if isinstance(value.owner, ConstantOp):
-            return self._constant(value)
-        return self.buffers[value]
 
     def _returned(self, value: SSAValue, steps: list[Operation]) -> SSAValue:
         """The buffer of a result, under the result's shape."""
         base = self.function.base_of(value)
-        buffer = self.buffers[base]
+        output = self.outputs.get(base)
+        buffer = self.buffers[base] if output is None else output.result
         sizes = sizes_of(_tensor(value))
         if sizes == sizes_of(_tensor(base)):
             return buffer

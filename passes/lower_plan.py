@@ -24,6 +24,8 @@ if there are temporaries. A result that is an input, or an output that an earlie
 no argument. Constants are private globals. Integers are signless, and the argument of a buffer of
 unsigned ones carries `uopc.unsigned`.
 
+ukernel.while and ukernel.if become scf.while, whose carried values are buffers, and scf.if.
+
 It runs after plan-memory, and after linearize has made functions of the kernels.
 """
 
@@ -34,7 +36,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 from xdsl.context import Context
-from xdsl.dialects import func, gpu, memref
+from xdsl.dialects import func, gpu, memref, scf
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     ArrayAttr,
@@ -54,6 +56,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from uopc.dialects import kernel as ukernel
+from uopc.dialects import kernel_control as control
 from uopc.dialects.element_types import element_type
 from uopc.dialects.errors import UopcError
 from uopc.dialects.gpu_kernels import gpu_kernels
@@ -152,30 +155,16 @@ class _PlanFunction:
         self.buffers: dict[SSAValue, SSAValue] = {}
         for old, symbol in zip(plan.size_arguments, plan.symbol_vars, strict=True):
             self.buffers[old] = self._argument(IndexType(), symbol.name, {})
-        sizes = {
+        self.sizes = {
             symbol: self.buffers[old]
             for old, symbol in zip(plan.size_arguments, plan.symbol_vars, strict=True)
         }
         self._add_buffers()
-        self.index = IndexArith(ScalarBuilder(self.block), sizes)
+        self.index = IndexArith(ScalarBuilder(self.block), self.sizes)
 
     def build(self) -> func.FuncOp:
         """The function. The plan is left as it is."""
-        for op in self.plan.block.ops:
-            match op:
-                case ukernel.ConstantOp():
-                    symbol = self.constants.global_of(op)
-                    self._define(op, memref.GetGlobalOp(symbol.sym_name.data, symbol.type))
-                case ukernel.TempOp():
-                    self._define(op, self._view_of_workspace(op))
-                case ukernel.ViewOp():
-                    self._view(op)
-                case ukernel.LaunchOp():
-                    self._launch(op)
-                case ukernel.ReturnOp():
-                    self._append(op, func.ReturnOp())
-                case _:  # outputs are arguments
-                    pass
+        self._run(self.plan.block)
         inputs = [a.type for a in self.block.args]
         function = func.FuncOp(
             self.plan.sym_name.data,
@@ -186,6 +175,64 @@ class _PlanFunction:
         function.location = self.plan.location
         function.attributes.update(self.plan.attributes)
         return function
+
+    def _run(self, block: Block) -> None:
+        """The ops of a block of the plan."""
+        for op in block.ops:
+            match op:
+                case ukernel.ConstantOp():
+                    symbol = self.constants.global_of(op)
+                    self._define(op, memref.GetGlobalOp(symbol.sym_name.data, symbol.type))
+                case ukernel.TempOp():
+                    self._define(op, self._view_of_workspace(op))
+                case ukernel.ViewOp():
+                    self._view(op)
+                case ukernel.LaunchOp():
+                    self._launch(op)
+                case control.WhileOp():
+                    self._while(op)
+                case control.IfOp():
+                    self._if(op)
+                case control.ConditionOp():
+                    taken = [self.buffers[a] for a in block.args]
+                    self._append(op, scf.ConditionOp(self._flag(op, op.flag), *taken))
+                case control.YieldOp():
+                    self._append(op, scf.YieldOp(*(self.buffers[b] for b in op.buffers)))
+                case ukernel.ReturnOp():
+                    self._append(op, func.ReturnOp())
+                case _:  # outputs are arguments
+                    pass
+
+    def _flag(self, op: Operation, flag: SSAValue) -> SSAValue:
+        load = memref.LoadOp.get(self.buffers[flag], [])
+        self._append(op, load)
+        return load.res
+
+    def _region(self, old: Block) -> Block:
+        """A block of the plan inside a loop or branch, as a block of the function."""
+        new = Block(arg_types=[linear_type(a.type) for a in old.args])
+        for before, after in zip(old.args, new.args, strict=True):
+            after.name_hint = before.name_hint
+            self.buffers[before] = after
+        outer, self.block = self.block, new
+        index, self.index = self.index, IndexArith(ScalarBuilder(new), self.sizes)
+        self._run(old)
+        self.block, self.index = outer, index
+        return new
+
+    def _while(self, op: control.WhileOp) -> None:
+        regions = [Region(self._region(r.block)) for r in (op.before, op.body)]
+        carried = [self.buffers[b] for b in op.carried]
+        loop = scf.WhileOp(carried, [v.type for v in carried], *regions)
+        self._append(op, loop)
+        for old, new in zip(op.results, loop.results, strict=True):
+            new.name_hint = old.name_hint
+            self.buffers[old] = new
+
+    def _if(self, op: control.IfOp) -> None:
+        flag = self._flag(op, op.flag)
+        yes, no = (Region(self._region(r.block)) for r in (op.yes, op.no))
+        self._append(op, scf.IfOp(flag, [], yes, no))
 
     def _launch(self, op: ukernel.LaunchOp) -> None:
         """A call of the kernel's function, or the launch of one that is for a GPU."""
@@ -208,7 +255,7 @@ class _PlanFunction:
         for position, output in returned_outputs(plan).items():
             old = output.result
             self.buffers[old] = self._buffer_argument(old, f"out{position}", {})
-        if any(isinstance(op, ukernel.TempOp) for op in plan.block.ops):
+        if any(isinstance(op, ukernel.TempOp) for op in plan.body.walk()):
             buffer = MemRefType(i8, [plan.workspace.value.data])
             self.workspace = self._argument(buffer, "workspace", {})
 
@@ -270,7 +317,7 @@ class _PlanFunction:
 
     def _view(self, op: ukernel.ViewOp) -> None:
         """A view that a kernel takes; one that is only returned is nothing."""
-        if not any(isinstance(use.operation, ukernel.LaunchOp) for use in op.result.uses):
+        if all(isinstance(use.operation, ukernel.ReturnOp) for use in op.result.uses):
             return
         source = self.buffers[storage_of(op.buffer)]
         buffer = cast(Buffer, linear_type(op.result.type))

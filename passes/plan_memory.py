@@ -8,7 +8,8 @@
     launch @c ins(%tmp1) outs(%tmp2)                  launch @c ins(%tmp1) outs(%tmp2)
 
 and the plan's `workspace` is 512 bytes, not 768. A temp **lives** from the first launch that
-touches it to the last, both included: a kernel never reads and writes the same bytes. The
+touches it to the last, both included: a kernel never reads and writes the same bytes. One that a
+loop uses and that is not its own lives as long as the loop. The
 largest temps are placed first, each into the smallest gap between those that live at the same
 time and are already placed. Symbolic sizes count at their upper bounds.
 """
@@ -21,14 +22,15 @@ from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 
 from uopc.dialects.errors import UopcError
 from uopc.dialects.kernel import LaunchOp, PlanOp, ReturnOp, TempOp
+from uopc.dialects.kernel_control import ConditionOp, IfOp, WhileOp
 from uopc.dialects.locations import nearest_location
 from uopc.dialects.source_text import printable
-from uopc.passes.plan_storage import storage_bytes, storage_of
+from uopc.passes.plan_storage import storage_bytes, storages_of
 
 WORKSPACE_LIMIT = 1 << 46
 """No machine gives a plan more bytes than this."""
@@ -95,21 +97,57 @@ class Span:
 
 def live_spans(plan: PlanOp, alignment: int) -> list[Span]:
     """The plan's temps with their sizes and lives, in order."""
-    spans: dict[SSAValue, Span] = {}
-    launches = 0
-    for op in plan.block.ops:
-        if isinstance(op, TempOp):
-            # One of no elements has an address too, so that every temp is a place.
-            size = max(1, -(-storage_bytes(op) // alignment)) * alignment
-            spans[op.result] = Span(op, size, -1, -1)
-        elif isinstance(op, LaunchOp | ReturnOp):
-            for operand in op.operands:
-                span = spans.get(storage_of(operand))
+    lives = _Lives(alignment)
+    lives.block(plan.block)
+    return list(lives.spans.values())
+
+
+class _Lives:
+    """Numbers the launches of a plan, those of loops and branches among them."""
+
+    def __init__(self, alignment: int) -> None:
+        self.alignment = alignment
+        self.spans: dict[SSAValue, Span] = {}
+        self.launches = 0
+
+    def block(self, block: Block) -> set[SSAValue]:
+        """Go through a block; the temps that it uses and that are not its own."""
+        used: set[SSAValue] = set()
+        own: set[SSAValue] = set()
+        for op in block.ops:
+            if isinstance(op, TempOp):
+                # One of no elements has an address too, so that every temp is a place.
+                size = max(1, -(-storage_bytes(op) // self.alignment)) * self.alignment
+                self.spans[op.result] = Span(op, size, -1, -1)
+                own.add(op.result)
+            elif isinstance(op, WhileOp | IfOp):
+                used |= self._region(op)
+            elif isinstance(op, LaunchOp | ReturnOp | ConditionOp):
+                used |= self._touch(op.operands, self.launches)
+                self.launches += 1
+        return used - own
+
+    def _region(self, op: WhileOp | IfOp) -> set[SSAValue]:
+        """What is used from outside lives all through a loop: each step may need it again."""
+        first = self.launches
+        used = self._touch(op.operands, first)
+        for region in op.regions:
+            used |= self.block(region.block)
+        self.launches += 1
+        self._touch(used, first)
+        self._touch(used, self.launches - 1)
+        return used
+
+    def _touch(self, values: Iterable[SSAValue], at: int) -> set[SSAValue]:
+        found: set[SSAValue] = set()
+        for value in values:
+            for storage in storages_of(value):
+                span = self.spans.get(storage)
                 if span is not None:
-                    span.first = launches if span.first < 0 else span.first
-                    span.last = launches
-            launches += 1
-    return list(spans.values())
+                    found.add(storage)
+                    span.first = at if span.first < 0 else min(span.first, at)
+                    span.last = max(span.last, at)
+        return found
 
 
 def place_spans(spans: Sequence[Span]) -> int:

@@ -10,16 +10,35 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from uopc.dialects.element_types import element_type
 from uopc.dialects.errors import UopcError
 from uopc.dialects.kernel import ConstantOp, OutputOp, PlanOp, ReturnOp, StorageOp, ViewOp
+from uopc.dialects.kernel_control import carrying_loop
 from uopc.dialects.locations import nearest_location
 from uopc.dialects.sizes import element_count_upper
 from uopc.dialects.source_text import printable
 
 
 def storage_of(buffer: SSAValue) -> SSAValue:
-    """The buffer that a chain of views shows: a plan's input, temp, output or constant."""
+    """The buffer that a chain of views shows: a plan's input, temp, output or constant.
+
+    What a loop carries, its argument or its result, stands for itself: see storages_of.
+    """
     while isinstance(buffer.owner, ViewOp):
         buffer = buffer.owner.buffer
     return buffer
+
+
+def storages_of(buffer: SSAValue) -> tuple[SSAValue, ...]:
+    """The buffers that a value may name: several where a loop changes their places."""
+    found: dict[SSAValue, None] = {}
+    pending = [buffer]
+    while pending:
+        storage = storage_of(pending.pop())
+        carried = carrying_loop(storage)
+        if carried is None:
+            found[storage] = None
+        else:
+            loop, place = carried
+            pending.extend(loop.carried[k] for k in loop.group(place))
+    return tuple(found)
 
 
 def element_bytes(buffer: SSAValue) -> int:

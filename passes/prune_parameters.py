@@ -22,16 +22,17 @@ from typing import ClassVar, cast
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, IntegerAttr, ModuleOp, i64
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from uopc.dialects import kernel as ukernel
 from uopc.dialects.kernel import KernelOp, LaunchOp, PlanOp
+from uopc.dialects.kernel_control import IfOp, WhileOp
 from uopc.dialects.sizes import SizesAttr, element_count_upper, symbols_in
 from uopc.dialects.verification import walk_operations
 from uopc.passes.dce import erase_dead_ops
 from uopc.passes.kernel_cut.graph import sizes_attributes
-from uopc.passes.plan_storage import element_bytes, storage_of
+from uopc.passes.plan_storage import element_bytes, storages_of
 
 Kernel = KernelOp | FuncOp
 
@@ -67,7 +68,7 @@ class PruneParametersPass(ModulePass):
 
 
 def _launches(plans: Sequence[PlanOp]) -> list[LaunchOp]:
-    return [op for plan in plans for op in plan.block.ops if isinstance(op, LaunchOp)]
+    return [op for plan in plans for op in plan.body.walk() if isinstance(op, LaunchOp)]
 
 
 def _launched(plans: Sequence[PlanOp]) -> set[str]:
@@ -168,22 +169,30 @@ def _keep_operands(launch: LaunchOp, used: Sequence[int]) -> None:
 def remove_dead_launches(plan: PlanOp) -> None:
     """Remove the launches that write nothing that is read later, and buffers without a use.
 
-    What is written to an output or an input counts as read. Linear in the size of the plan.
+    What is written to an output or an input counts as read, and so does what a loop or branch
+    reads. Linear in the size of the plan.
     """
     read: set[SSAValue] = set()
     for op in reversed(list(plan.block.ops)):
         if isinstance(op, LaunchOp):
-            if any(_is_wanted(storage_of(o), read) for o in op.outputs):
-                read.update(map(storage_of, op.inputs))
+            if any(_is_wanted(o, read) for o in op.outputs):
+                read.update(s for o in op.inputs for s in storages_of(o))
             else:
                 plan.block.erase_op(op)
+        elif isinstance(op, WhileOp | IfOp):
+            for inner in op.walk():
+                read.update(s for o in _read_by(inner) for s in storages_of(o))
         elif isinstance(op, ukernel.ReturnOp):
-            read.update(map(storage_of, op.operands))
+            read.update(s for o in op.operands for s in storages_of(o))
         elif isinstance(op, ukernel.ViewOp | ukernel.TempOp | ukernel.ConstantOp) and (
             op.result.first_use is None
         ):
             plan.block.erase_op(op)
 
 
-def _is_wanted(storage: SSAValue, read: set[SSAValue]) -> bool:
-    return storage in read or not isinstance(storage.owner, ukernel.TempOp)
+def _read_by(op: Operation) -> Sequence[SSAValue]:
+    return op.inputs if isinstance(op, LaunchOp) else op.operands
+
+
+def _is_wanted(buffer: SSAValue, read: set[SSAValue]) -> bool:
+    return any(s in read or not isinstance(s.owner, ukernel.TempOp) for s in storages_of(buffer))

@@ -137,8 +137,10 @@ class _Rangeify:
 
     def write_scatter(self, op: tensor.ScatterOp, buffer: SSAValue) -> None:
         sizes, axis = sizes_of(tensor_of(op.operand)), op.axis.value.data
-        index = tuple(self.range(n) for n in sizes)
-        self.store(self.answer(Demand(op.operand, index, ())), buffer, index)
+        source = op.operand.owner
+        if not (isinstance(source, kernel.ReadOp) and source.buffer is buffer):  # not in place
+            index = tuple(self.range(n) for n in sizes)
+            self.store(self.answer(Demand(op.operand, index, ())), buffer, index)
         update = tuple(self.range(n) for n in sizes_of(tensor_of(op.updates)))
         rank = len(sizes_of(tensor_of(op.indices)))
         where = update[axis : axis + rank]

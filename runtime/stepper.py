@@ -42,7 +42,12 @@ class KernelStepper:
     """A plan's kernels, found in a library that shows them."""
 
     def __init__(self, program: Program, plan: Plan, library: Library) -> None:
-        """Raises `missing-symbol` where a kernel or constant is not visible from outside."""
+        """Raises `missing-symbol` where a kernel or constant is not visible from outside, and
+        where the plan has loops or branches."""
+        if plan.has_control:
+            raise UopcError(
+                "missing-symbol", "the plan has loops or branches, whose kernels run from C only"
+            )
         self._plan = plan
         self._program = program
         self._library = library

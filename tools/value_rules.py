@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects import arith, func
+from xdsl.dialects import arith, func, scf
 from xdsl.dialects import math as math_dialect
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
@@ -29,11 +29,13 @@ from uopc.dialects import loop
 from uopc.dialects import tensor as t
 from uopc.dialects import tensor_elementwise as e
 from uopc.dialects.element_types import element_type
+from uopc.dialects.kernel_control import ConditionOp, IfOp, WhileOp
 from uopc.dialects.rounding import Array
 from uopc.dialects.sizes import element_count_upper, sizes_of
 from uopc.dialects.tensor_elementwise import element_of, tensor_of
 from uopc.interpreters.programs import Program
 from uopc.interpreters.scalar_floats import TRANSCENDENTAL
+from uopc.passes.plan_storage import storages_of
 
 EXACT, SUM, JUMP = 0, 1, 2
 """What may differ of a value: nothing, the last digits, or now and then all of it."""
@@ -227,9 +229,16 @@ class _Taint:
 
     def results_of_block(self, ops: Iterable[Operation]) -> dict[int, int]:
         """The kinds of what the last op returns."""
-        kinds: dict[SSAValue, int] = {}
+        return dict(enumerate(self._block(ops, {})))
+
+    def _block(self, ops: Iterable[Operation], kinds: dict[SSAValue, int]) -> list[int]:
+        """The kinds of what the last op takes, from those known outside."""
         last: Operation | None = None
         for op in ops:
+            if isinstance(op, scf.WhileOp | scf.IfOp):
+                self._control(op, kinds)
+                last = op
+                continue
             given = max((kinds.get(o, EXACT) for o in op.operands), default=EXACT)
             if given and type(op) in _JUMPS and _is_jump(op):
                 given = JUMP
@@ -237,7 +246,28 @@ class _Taint:
             for result in op.results:
                 kinds[result] = kind
             last = op
-        return {} if last is None else {n: kinds.get(o, 0) for n, o in enumerate(last.operands)}
+        return [] if last is None else [kinds.get(o, EXACT) for o in last.operands]
+
+    def _control(self, op: scf.WhileOp | scf.IfOp, kinds: dict[SSAValue, int]) -> None:
+        """A loop's kinds grow until a step changes none. What a flag decides may jump."""
+        if isinstance(op, scf.IfOp):
+            flag = JUMP if kinds.get(op.cond, EXACT) else EXACT
+            ends = [self._block(r.block.ops, kinds) for r in op.regions if r.blocks]
+            for n, result in enumerate(op.results):
+                kinds[result] = max(flag, *(end[n] for end in ends))
+            return
+        given = [kinds.get(v, EXACT) for v in op.arguments]
+        while True:
+            kinds.update(zip(op.before_region.block.args, given, strict=True))
+            flag, *handed = self._block(op.before_region.block.ops, kinds)
+            kinds.update(zip(op.after_region.block.args, handed, strict=True))
+            ends = self._block(op.after_region.block.ops, kinds)
+            grown = list(map(max, zip(given, ends, strict=True)))
+            if grown == given:
+                break
+            given = grown
+        for result, kind in zip(op.results, handed, strict=True):
+            kinds[result] = JUMP if flag else kind
 
     def kernel(self, name: str, given: int) -> int:
         """The kind of what a kernel writes, from the kind of what it reads."""
@@ -251,19 +281,31 @@ class _Taint:
 
     def results_of_plan(self, plan: k.PlanOp) -> dict[int, int]:
         kinds: dict[SSAValue, int] = {}
-        for op in plan.block.ops:
-            if isinstance(op, k.LaunchOp):
-                given = max((kinds.get(o, EXACT) for o in op.inputs), default=EXACT)
-                kind = self.kernel(op.kernel.string_value(), given)
-                for buffer in op.outputs:
-                    while isinstance(buffer.owner, k.ViewOp):
-                        buffer = buffer.owner.buffer
-                    kinds[buffer] = max(kind, kinds.get(buffer, EXACT))
-            elif isinstance(op, k.ViewOp):
-                kinds[op.result] = kinds.get(op.buffer, EXACT)
-            elif isinstance(op, k.ReturnOp):
-                return {n: kinds.get(v, EXACT) for n, v in enumerate(op.operands)}
-        return {}
+
+        def kind_of(buffer: SSAValue) -> int:
+            return max(kinds.get(s, EXACT) for s in storages_of(buffer))
+
+        has_control = any(isinstance(op, WhileOp) for op in plan.body.walk())
+        for _ in range(JUMP + 2 if has_control else 1):  # as often as a kind in a loop may grow
+            flags: dict[Operation, int] = {}
+            for op in plan.body.walk():
+                if isinstance(op, k.LaunchOp):
+                    given = max((kind_of(o) for o in op.inputs), default=EXACT)
+                    kind = self.kernel(op.kernel.string_value(), given)
+                    around = op.parent_op()
+                    while isinstance(around, WhileOp | IfOp):
+                        kind = max(kind, flags.get(around, EXACT))
+                        around = around.parent_op()
+                    for buffer in op.outputs:
+                        for storage in storages_of(buffer):
+                            kinds[storage] = max(kind, kinds.get(storage, EXACT))
+                elif isinstance(op, IfOp):
+                    flags[op] = JUMP if kind_of(op.flag) else EXACT
+                elif isinstance(op, WhileOp):
+                    last = cast(ConditionOp, op.before.block.last_op)
+                    flags[op] = JUMP if kind_of(last.flag) else EXACT
+        last = cast(k.ReturnOp, plan.block.last_op)
+        return {n: kind_of(v) for n, v in enumerate(last.operands)}
 
 
 def _sums(op: loop.ReduceOp) -> bool:

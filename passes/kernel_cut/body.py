@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from xdsl.dialects.builtin import (
-    DenseIntOrFPElementsAttr,
     IndexType,
     IntegerAttr,
     StringAttr,
@@ -26,11 +25,11 @@ from uopc.dialects.index_expr import SymbolVar, atom_expr
 from uopc.dialects.kernel import KernelOp, ReadOp, WriteOp
 from uopc.dialects.kernel_signature import buffer_type
 from uopc.dialects.locations import fused_location
-from uopc.dialects.numbers import dense_array, scalar
 from uopc.dialects.sizes import Size, element_count_upper, sizes_of, symbols_in
-from uopc.dialects.tensor import ArgreduceOp, ConstantOp, ReduceOp
+from uopc.dialects.tensor import ArgreduceOp, ConstantOp, ReduceOp, ScatterOp
 from uopc.dialects.tensor_elementwise import ELEMENTWISE_OPS
-from uopc.passes.kernel_cut.graph import TensorFunction, sizes_attributes
+from uopc.passes.kernel_cut.graph import TensorBlock, sizes_attributes
+from uopc.passes.kernel_cut.splat import splat_form
 
 NAME_LIMIT = 64
 """How long a kernel's display name may get: sizes are expressions of any length."""
@@ -58,25 +57,29 @@ class Kernel:
 
 
 def build_kernel(
-    function: TensorFunction,
+    function: TensorBlock,
     value: SSAValue,
     in_buffers: Container[SSAValue],
     hint_of: NameHint,
     unique: Callable[[str], str],
+    *,
+    copies: bool = False,
+    in_place: bool = False,
 ) -> Kernel:
     """The kernel that computes `value` from buffers and writes it to one.
 
     `in_buffers` has the other values that are read, `hint_of` their names in the plan's text, and
-    `unique` makes a symbol of a display name.
+    `unique` makes a symbol of a display name. One that `copies` reads the value itself. For a
+    scatter `in_place`, the buffer that is written has the operand.
     """
-    body = _Body(function, value, in_buffers)
+    body = _Body(function, value, in_buffers, copies, in_place)
     block = body.block
     sizes = _sizes(value)
     inputs = tuple(body.reads)
     symbols = _used_symbols(function, body, (*map(_sizes, inputs), sizes))
     for source, argument in body.reads.items():
         argument.name_hint = hint_of(source, written=False)
-    output = block.insert_arg(_buffer(value), len(block.args))
+    output = body.output
     output.name_hint = hint_of(value, written=True)
     for position, symbol in enumerate(symbols):
         block.insert_arg(IndexType(), position).name_hint = symbol.name
@@ -101,20 +104,31 @@ class _Body:
     """The cloned ops of a body, and the reads that stand before the first use of each buffer."""
 
     def __init__(
-        self, function: TensorFunction, root: SSAValue, in_buffers: Container[SSAValue]
+        self,
+        function: TensorBlock,
+        root: SSAValue,
+        in_buffers: Container[SSAValue],
+        copies: bool,
+        in_place: bool,
     ) -> None:
-        self.block = Block()
+        self.block = Block(arg_types=[_buffer(root)])
         self.values: dict[SSAValue, SSAValue] = {}
         self.ops: list[Operation] = []
         self.reads: dict[SSAValue, BlockArgument] = {}
         unstaged = function.unstaged
+        if in_place:
+            operand = cast(ScatterOp, root.owner).operand
+            self._append(ReadOp.create(operands=[self.output], result_types=[root.type]), operand)
+            self.values[unstaged.get(operand, operand)] = self.values[operand]
         pending: list[tuple[SSAValue, bool]] = [(root, False)]
         while pending:
             value, operands_done = pending.pop()
             if value in self.values:
                 continue
             # The root is computed here, though its buffer serves others; a constant is not.
-            if value in in_buffers and (value is not root or isinstance(value.owner, ConstantOp)):
+            if value in in_buffers and (
+                copies or value is not root or isinstance(value.owner, ConstantOp)
+            ):
                 self._read(value)
             elif operands_done:
                 self._clone(cast(Operation, value.owner), unstaged)
@@ -123,8 +137,13 @@ class _Body:
                 operands = cast(Operation, value.owner).operands
                 pending.extend((unstaged.get(o, o), False) for o in reversed(operands))
 
+    @property
+    def output(self) -> BlockArgument:
+        """The buffer that is written: the last argument."""
+        return self.block.args[-1]
+
     def _read(self, value: SSAValue) -> None:
-        argument = self.block.insert_arg(_buffer(value), len(self.block.args))
+        argument = self.block.insert_arg(_buffer(value), len(self.reads))
         self.reads[value] = argument
         read = ReadOp.create(operands=[argument], result_types=[value.type])
         if isinstance(value.owner, Operation):
@@ -150,23 +169,6 @@ class _Body:
         self.values[value] = op.results[0]
 
 
-def splat_form(op: ConstantOp) -> ConstantOp | None:
-    """A new constant of one value for all elements; None where the elements differ."""
-    if op.splat is not None:
-        value: Attribute = op.splat
-    else:
-        dense = cast("DenseIntOrFPElementsAttr[Any]", op.value)
-        width = dense.type.element_type.compile_time_size
-        data = dense.data.data
-        if data != data[:width] * (len(data) // width):
-            return None
-        first = dense_array(dense).reshape(-1)[:1].tolist()
-        value = scalar(first[0] if first else 0, dense.type.element_type)
-    return ConstantOp.create(
-        result_types=op.result_types, properties={"value": value}, location=op.location
-    )
-
-
 def _sizes(value: SSAValue) -> tuple[Size, ...]:
     return sizes_of(cast("TensorType[Attribute]", value.type))
 
@@ -176,7 +178,7 @@ def _buffer(value: SSAValue) -> Attribute:
 
 
 def _used_symbols(
-    function: TensorFunction, body: _Body, buffers: Sequence[Sequence[Size]]
+    function: TensorBlock, body: _Body, buffers: Sequence[Sequence[Size]]
 ) -> tuple[SymbolVar, ...]:
     """The function's symbols that the kernel's buffers or ops mention, in the function's order."""
     if not function.symbols:

@@ -7,12 +7,13 @@ so the value behind a chain of them, its **base**, can hold the chain's contents
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType, TensorType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from uopc.dialects.errors import UopcError
@@ -24,14 +25,19 @@ from uopc.dialects.source_text import printable
 from uopc.dialects.tensor import StageOp, UTensor
 from uopc.dialects.tensor_elementwise import element_of
 from uopc.dialects.tensor_movement import ReshapeOp
+from uopc.passes.kernel_cut.control import (
+    CONTROL_OPS,
+    is_flag,
+    prepare_control,
+    uses_of,
+    yielded,
+)
 
 TENSOR_OPS = frozenset(UTensor.operations)
 
 NEAREST_FORMS: dict[str, str] = {
     "func.call": "inline the callee: a plan is one function",
-    "scf.if": "utensor.where chooses between two computed values",
-    "scf.for": "unroll the loop, or use utensor.reduce",
-    "scf.while": "the number of steps must be known: unroll the loop",
+    "scf.for": "scf.while, or utensor.reduce",
     "arith.constant": "utensor.constant",
     "arith.addf": "utensor.add",
     "arith.addi": "utensor.add",
@@ -74,24 +80,32 @@ NEAREST_FORMS: dict[str, str] = {
 _OWN_NAMES = {op.name.partition(".")[2]: op.name for op in UTensor.operations}
 
 
-class TensorFunction:
-    """A function that kernelize can cut.
+class TensorBlock:
+    """A block that kernelize can cut: of a function, or of a loop or branch in one.
 
-    Raises UopcError [not-a-tensor-function], [unsupported-op] or [size-bounds-differ].
+    Raises UopcError [unsupported-op].
     """
 
-    def __init__(self, function: func.FuncOp) -> None:
-        self.function = function
-        self.block = _check_signature(function)
+    def __init__(
+        self,
+        block: Block,
+        results: Sequence[SSAValue],
+        symbols: tuple[SymbolVar, ...] = (),
+        *,
+        is_nested: bool = True,
+    ) -> None:
+        self.block = block
+        self.is_nested = is_nested
+        self.symbols = symbols
+        self.results = tuple(results)
         self.ops: list[Operation] = []
-        """The ops that results depend on, in order."""
-        self.results: tuple[SSAValue, ...] = ()
+        """The ops that results depend on, in order; loops and branches among them."""
         self.unstaged: dict[SSAValue, SSAValue] = {}
         """For the results of stages: what they stand for. Other values stand for themselves."""
         self.base: dict[SSAValue, SSAValue] = {}
         """For the results of stages and reshapes: the value whose elements they have."""
         self._read_block()
-        self.symbols = _symbols(self)
+        self._computed = set(self.ops)
 
     @property
     def arguments(self) -> tuple[SSAValue, ...]:
@@ -100,14 +114,32 @@ class TensorFunction:
     def base_of(self, value: SSAValue) -> SSAValue:
         return self.base.get(value, value)
 
+    def computes(self, value: SSAValue) -> bool:
+        """Whether a value comes from an op of this block, rather than from outside."""
+        return isinstance(value.owner, Operation) and value.owner in self._computed
+
+    def owns(self, argument: BlockArgument) -> bool:
+        """Whether an argument's buffer may be changed: what a loop carries, not an input."""
+        return self.is_nested and argument.owner is self.block
+
+    def inner(self, block: Block, results: Sequence[SSAValue] | None = None) -> TensorBlock:
+        """A block inside of this one."""
+        return TensorBlock(block, yielded(block) if results is None else results, self.symbols)
+
+    def nothing(self) -> TensorBlock:
+        """A block without ops: the other branch of what has only one."""
+        return TensorBlock(Block(), (), self.symbols)
+
     def _read_block(self) -> None:
-        ops = list(self.block.ops)
-        terminator = ops.pop() if ops else None
-        if not isinstance(terminator, func.ReturnOp):
-            raise _refuse(self.function, "does not end in func.return", "return the results")
-        self.results = tuple(terminator.operands)
         needed = set(self.results)
-        for op in reversed(ops):
+        for op in reversed(list(self.block.ops)):
+            if op.has_trait(IsTerminator) or is_flag(op):
+                continue
+            if isinstance(op, CONTROL_OPS):
+                if not needed.isdisjoint(op.results):
+                    needed.update(uses_of(op))
+                    self.ops.append(op)
+                continue
             _check_op(op)
             if not needed.isdisjoint(op.results):
                 needed.update(op.operands)
@@ -119,6 +151,23 @@ class TensorFunction:
                 self.base[op.result] = self.base.get(operand, operand)
                 if isinstance(op, StageOp):
                     self.unstaged[op.result] = self.unstaged.get(operand, operand)
+
+
+class TensorFunction(TensorBlock):
+    """A function that kernelize can cut.
+
+    Raises UopcError [not-a-tensor-function], [unsupported-op] or [size-bounds-differ].
+    """
+
+    def __init__(self, function: func.FuncOp) -> None:
+        self.function = function
+        block = _check_signature(function)
+        last = block.last_op
+        if not isinstance(last, func.ReturnOp):
+            raise _refuse(function, "does not end in func.return", "return the results")
+        prepare_control(block)
+        super().__init__(block, last.operands, is_nested=False)
+        self.symbols = _symbols(self)
 
 
 def is_tensor_function(function: func.FuncOp) -> bool:
@@ -235,7 +284,8 @@ def _symbols(function: TensorFunction) -> tuple[SymbolVar, ...]:
     for argument in function.arguments:
         if (sizes := _encoding(argument)) is not None:
             note(sizes, function.function, value_text(argument))
-    for op in function.ops:
-        for sizes in sizes_attributes(op):
-            note(sizes, op, f"'{op.name}'")
+    for top in function.ops:
+        for op in top.walk() if top.regions else (top,):
+            for sizes in sizes_attributes(op):
+                note(sizes, op, f"'{op.name}'")
     return tuple(found.values())

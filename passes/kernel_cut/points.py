@@ -3,7 +3,8 @@
 Always
   * what a returned value, or a `stage contiguous`, stands for (graph.py: its base), unless it is
     an argument, which has a buffer;
-  * a scatter: its kernel copies, and then updates, over another index space.
+  * a scatter: its kernel copies, and then updates, over another index space;
+  * the flag of a branch, and what loops and branches use from outside.
 Reductions (reduce, argreduce)
   * fuse-reduce=none: always. A reduction is then never inside another's loops.
   * fuse-reduce=all: never by themselves. `(A@B)@C` computes each element of A@B many times.
@@ -22,11 +23,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
 from uopc.dialects.tensor import ArgreduceOp, ConstantOp, ReduceOp, ScatterOp, StageOp
 from uopc.passes.kernel_cut.accesses import Access, Loops, operand_access, shape_of
-from uopc.passes.kernel_cut.graph import TensorFunction
+from uopc.passes.kernel_cut.control import CONTROL_OPS, uses_of
+from uopc.passes.kernel_cut.graph import TensorBlock
 
 FuseReduce = Literal["none", "all", "auto"]
 
@@ -34,17 +37,21 @@ ACCESS_LIMIT = 8
 """A value read at more places than this is not followed further; reductions below it are cut."""
 
 
-def materialization_points(function: TensorFunction, fuse: FuseReduce) -> list[SSAValue]:
+def materialization_points(function: TensorBlock, fuse: FuseReduce) -> list[SSAValue]:
     """The values that get kernels, in the order of their ops."""
     points = _required_points(function)
     if fuse == "none":
         points |= {op.results[0] for op in function.ops if isinstance(op, ReduceOp | ArgreduceOp)}
     elif fuse == "auto":
         points |= _Readers(function, points).unfused()
-    return [op.results[0] for op in function.ops if op.results[0] in points]
+    return [
+        op.results[0]
+        for op in function.ops
+        if not isinstance(op, CONTROL_OPS) and op.results[0] in points
+    ]
 
 
-def _required_points(function: TensorFunction) -> set[SSAValue]:
+def _required_points(function: TensorBlock) -> set[SSAValue]:
     points = set(map(function.base_of, function.results))
     for op in function.ops:
         if isinstance(op, StageOp) and op.kind.data == "contiguous":
@@ -53,13 +60,17 @@ def _required_points(function: TensorFunction) -> set[SSAValue]:
                 points.add(base)
         elif isinstance(op, ScatterOp):
             points.add(op.result)
+        elif isinstance(op, CONTROL_OPS):
+            starts = len(op.arguments) if isinstance(op, scf.WhileOp) else 0
+            read = map(function.base_of, uses_of(op)[starts:])
+            points.update(v for v in read if not isinstance(v.owner, ConstantOp))
     return points.difference(function.arguments)
 
 
 class _Readers:
     """Which kernel reads each value, and at which accesses; found from the results upwards."""
 
-    def __init__(self, function: TensorFunction, points: set[SSAValue]) -> None:
+    def __init__(self, function: TensorBlock, points: set[SSAValue]) -> None:
         self.function = function
         self.points = points
         self.loops = Loops()
@@ -70,6 +81,9 @@ class _Readers:
         """The reductions that must be materialized."""
         found: set[SSAValue] = set()
         for op in reversed(self.function.ops):
+            if isinstance(op, CONTROL_OPS):
+                self.readers.update(dict.fromkeys(uses_of(op)))
+                continue
             value = op.results[0]
             reader = self.readers.get(value)
             cut = value in self.points
