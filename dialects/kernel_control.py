@@ -172,9 +172,7 @@ class WhileOp(IRDLOperation):
             parser.parse_punctuation(")")
             if len(types) != len(operands):
                 parser.raise_error(f"{len(operands)} buffers have {len(types)} types", position)
-            carried = [
-                parser.resolve_operand(o, t) for o, t in zip(operands, types, strict=True)
-            ]
+            carried = [parser.resolve_operand(o, t) for o, t in zip(operands, types, strict=True)]
         arguments = [n.resolve(v.type) for n, v in zip(names, carried, strict=True)]
         before = parser.parse_region(arguments)
         parser.parse_characters("do")

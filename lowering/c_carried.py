@@ -36,7 +36,8 @@ class Carried:
         names = frozenset((self.name,)) if mutable else frozenset[str]()
         if is_memref(self.type):
             buffer = argument_buffer(p, self.op, self.type, self.name)
-            buffer.base_offset = None
+            if buffer.base_offset != 0:  # the type's offset, and not of this pointer
+                buffer.base_offset = None
             buffer.mutable = names
             return buffer
         t = self.scalar

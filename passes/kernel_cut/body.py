@@ -96,7 +96,9 @@ def build_kernel(
     # What the kernel writes comes first: errors tell that place.
     computed = [op for op in body.ops if not isinstance(op, ReadOp)]
     kernel.location = fused_location(op.location for op in (write, *computed))
-    _describe(kernel, body.ops, (*inputs, value))
+    # In place, what the updates do not touch is neither read nor written.
+    written = cast(ScatterOp, value.owner).updates if in_place else value
+    _describe(kernel, body.ops, (*inputs, written))
     return Kernel(kernel, inputs, symbols)
 
 

@@ -159,6 +159,7 @@ def _read_unchanged_from_outside(op: scf.WhileOp) -> None:
     if len(kept) == len(op.arguments):
         return
     flag = cast(scf.ConditionOp, before.last_op).condition
+    given = yielded(after)  # as they are now
     for block in (before, after):
         last = cast(Operation, block.last_op)
         block.erase_op(last)
@@ -208,7 +209,7 @@ def _is_free(value: SSAValue) -> bool:
     owner = value.owner
     if isinstance(owner, ConstantOp):
         return owner.splat is not None
-    return isinstance(owner, Operation) and type(owner) in _FREE
+    return isinstance(owner, Operation) and (type(owner) in _FREE or is_flag(owner))
 
 
 def _is_within(value: SSAValue, op: Operation) -> bool:

@@ -33,6 +33,8 @@ class Shared:
     constant_ops: list[Operation] = field(default_factory=list[Operation])
     kernels: list[ukernel.KernelOp] = field(default_factory=list[ukernel.KernelOp])
     temps: int = 0
+    placed: set[SSAValue] = field(default_factory=set[SSAValue])
+    """The temporaries that stand in the plan."""
 
     def temp(self, value: SSAValue) -> ukernel.TempOp:
         """Storage for a tensor."""
@@ -74,7 +76,6 @@ class BlockPlanner:
         self.storage: dict[SSAValue, SSAValue] = {}
         """Buffers of chains that are written in place, and of what goes to a destination."""
         self.copied: list[tuple[SSAValue, SSAValue]] = []
-        self._placed: set[SSAValue] = set()
         given: set[SSAValue] = set()
         for value, buffer in destinations:
             base = cut.tensors.base_of(value)
@@ -128,10 +129,9 @@ class BlockPlanner:
 
     def _place(self, buffer: SSAValue) -> None:
         owner = buffer.owner
-        if isinstance(owner, ukernel.TempOp) and owner.parent is None:
-            if buffer not in self._placed:
-                self.steps.append(owner)
-            self._placed.add(buffer)
+        if isinstance(owner, ukernel.TempOp) and buffer not in self.shared.placed:
+            self.steps.append(owner)
+            self.shared.placed.add(buffer)
 
     def _seen_as(self, buffer: SSAValue, value: SSAValue) -> SSAValue:
         """A buffer in a value's shape."""

@@ -64,8 +64,8 @@ def refusal(text: str) -> UopcError:
             "  } else {\n    scf.yield %x : tensor<4xf32>\n  }\n"
             "  func.return %0 : tensor<4xf32>\n}",
             "unsupported-op",
-            "'scf.if' cannot be part of a kernel",
-            "utensor.where",
+            "'scf.if' cannot be part of a plan: its flag is no element of a tensor",
+            "tensor.extract %more[] : tensor<i1>",
             3,
         ),
         (

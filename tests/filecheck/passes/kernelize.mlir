@@ -119,3 +119,70 @@ func.func @indexed(%t : tensor<10x4xf32>, %x : tensor<3x4xf32>) -> tensor<3x4xf3
   %r = utensor.neg %g : tensor<3x4xf32>
   func.return %r : tensor<3x4xf32>
 }
+
+// -----
+// A loop: what a scatter changes here and there stays in its buffer, the counter has two that
+// change places, what is never changed is read from outside, and a flag is written each time.
+// CHECK-LABEL: ukernel.plan @scan
+// CHECK:         %out0 = ukernel.output : memref<5x4xf32>
+// CHECK:         ukernel.launch @e_5_4 ins() outs(%out0 : memref<5x4xf32>)
+// CHECK:         ukernel.while (%[[I:.*]] = %{{.*}}, %next = %{{.*}} : memref<1xi32>, memref<1xi32>) {
+// CHECK-NEXT:      %[[FLAG:.*]] = ukernel.temp : memref<i1>
+// CHECK-NEXT:      %[[SEEN:.*]] = ukernel.view %[[FLAG]] : memref<i1> -> memref<1xi1>
+// CHECK-NEXT:      ukernel.launch @e_1$1 ins(%[[I]] : memref<1xi32>) outs(%[[SEEN]] : memref<1xi1>)
+// CHECK-NEXT:      ukernel.condition %[[FLAG]] : memref<i1>
+// CHECK-NEXT:    } do {
+// CHECK-NEXT:    ^bb0(%[[J:.*]]: memref<1xi32>, %[[NEXT:.*]]: memref<1xi32>):
+// CHECK-NEXT:      ukernel.launch @e_5_4$1 ins(%[[J]], %x : memref<1xi32>, memref<5x4xf32>) outs(%out0 : memref<5x4xf32>)
+// CHECK-NEXT:      ukernel.launch @e_1$2 ins(%[[J]] : memref<1xi32>) outs(%[[NEXT]] : memref<1xi32>)
+// CHECK-NEXT:      ukernel.yield %[[NEXT]], %[[J]] : memref<1xi32>, memref<1xi32>
+// CHECK:         ukernel.return %out0 : memref<5x4xf32>
+// CHECK:       ukernel.kernel @e_5_4$1
+// CHECK-SAME:    doc = "gather, exp, scatter"
+// CHECK-NEXT:    %[[OLD:.*]] = ukernel.read %out0 : memref<5x4xf32> -> tensor<5x4xf32>
+func.func @scan(%x : tensor<5x4xf32>) -> tensor<5x4xf32> {
+  %i0 = utensor.constant 0 : tensor<1xi32>
+  %y0 = utensor.constant 0.0 : tensor<5x4xf32>
+  %r:3 = scf.while (%i = %i0, %y = %y0, %u = %x) : (tensor<1xi32>, tensor<5x4xf32>, tensor<5x4xf32>) -> (tensor<1xi32>, tensor<5x4xf32>, tensor<5x4xf32>) {
+    %n = utensor.constant 5 : tensor<1xi32>
+    %c = utensor.cmplt %i, %n : tensor<1xi32>
+    %more = utensor.reshape %c : tensor<1xi1> -> tensor<i1>
+    %flag = tensor.extract %more[] : tensor<i1>
+    scf.condition(%flag) %i, %y, %u : tensor<1xi32>, tensor<5x4xf32>, tensor<5x4xf32>
+  } do {
+  ^bb0(%i : tensor<1xi32>, %y : tensor<5x4xf32>, %u : tensor<5x4xf32>):
+    %row = utensor.gather %u, %i axis 0 : tensor<5x4xf32>, tensor<1xi32> -> tensor<1x4xf32>
+    %e = utensor.exp %row : tensor<1x4xf32>
+    %put = utensor.scatter set %y, %i, %e axis 0 : tensor<5x4xf32>, tensor<1xi32>, tensor<1x4xf32> -> tensor<5x4xf32>
+    %one = utensor.constant 1 : tensor<1xi32>
+    %j = utensor.add %i, %one : tensor<1xi32>
+    scf.yield %j, %put, %u : tensor<1xi32>, tensor<5x4xf32>, tensor<5x4xf32>
+  }
+  func.return %r#1 : tensor<5x4xf32>
+}
+
+// -----
+// A branch writes to the buffer of the result. A scatter whose operand is not needed any more is
+// written in place.
+// CHECK-LABEL: ukernel.plan @choose
+// CHECK:         ukernel.if %go : memref<i1> {
+// CHECK-NEXT:      ukernel.launch @e_4 ins(%x : memref<4xf32>) outs(%out0 : memref<4xf32>)
+// CHECK-NEXT:      ukernel.launch @e_4$1 ins(%i : memref<1xi32>) outs(%out0 : memref<4xf32>)
+// CHECK-NEXT:      ukernel.yield
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      ukernel.launch @e_4$2 ins(%x : memref<4xf32>) outs(%out0 : memref<4xf32>)
+// CHECK-NEXT:      ukernel.yield
+// CHECK-NEXT:    }
+func.func @choose(%go : tensor<i1>, %x : tensor<4xf32>, %i : tensor<1xi32>) -> tensor<4xf32> {
+  %flag = tensor.extract %go[] : tensor<i1>
+  %r = scf.if %flag -> (tensor<4xf32>) {
+    %e = utensor.exp %x : tensor<4xf32>
+    %s = utensor.stage contiguous %e : tensor<4xf32>
+    %one = utensor.constant 1.0 : tensor<1xf32>
+    %p = utensor.scatter add %s, %i, %one axis 0 : tensor<4xf32>, tensor<1xi32>, tensor<1xf32> -> tensor<4xf32>
+    scf.yield %p : tensor<4xf32>
+  } else {
+    scf.yield %x : tensor<4xf32>
+  }
+  func.return %r : tensor<4xf32>
+}
