@@ -32,10 +32,11 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
+_FLAG: Attribute = MemRefType(i1, [])
+
 
 def _check_flag(flag: SSAValue, what: str) -> None:
-    type_ = cast("MemRefType[Attribute]", flag.type)
-    if not isinstance(flag.type, MemRefType) or type_.element_type != i1 or type_.get_shape():
+    if flag.type != _FLAG:
         raise VerifyException(f"{what}: expected a flag of type memref<i1>, got {flag.type}")
 
 

@@ -29,6 +29,7 @@ from uopc.dialects.op_text import op_text
 from uopc.dialects.tensor import ConstantOp, IotaOp, StageOp
 from uopc.dialects.tensor_movement import MOVEMENT_OPS
 
+_FLAG: Attribute = TensorType(i1, [])
 CONTROL_OPS = (scf.WhileOp, scf.IfOp)
 _FREE = frozenset[type[Operation]]((*MOVEMENT_OPS, IotaOp, StageOp))
 
@@ -48,8 +49,7 @@ def is_flag(op: Operation) -> bool:
     """Whether an op takes the one element of a tensor<i1>."""
     if not isinstance(op, tensor.ExtractOp) or op.indices:
         return False
-    type_ = op.tensor.type
-    return isinstance(type_, TensorType) and not type_.get_shape() and type_.element_type == i1
+    return op.tensor.type == _FLAG
 
 
 def flag_tensor(op: Operation, flag: SSAValue) -> SSAValue:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import scf
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from uopc.dialects import kernel as ukernel
 from uopc.dialects import kernel_control as control
@@ -164,8 +164,8 @@ class BlockPlanner:
     def _launch(
         self, value: SSAValue, buffer: SSAValue, *, copies: bool = False, in_place: bool = False
     ) -> None:
-        def hint_of(source: SSAValue, *, written: bool) -> str | None:
-            return (buffer if written else self.shared.read_from(source)).name_hint
+        def hint_of(value: SSAValue, *, written: bool) -> str | None:
+            return (buffer if written else self.shared.read_from(value)).name_hint
 
         kernel: Kernel = build_kernel(
             self.cut.tensors,
@@ -269,6 +269,5 @@ def _swapped(arguments: Sequence[BlockArgument]) -> list[SSAValue]:
 
 
 def _index(result: SSAValue) -> int:
-    owner = result.owner
-    assert isinstance(owner, Operation)
-    return list(owner.results).index(result)  # pyright: ignore[reportArgumentType]
+    assert isinstance(result, OpResult)
+    return result.index

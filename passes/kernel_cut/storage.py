@@ -9,10 +9,10 @@ other has two, that change places after each step.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import cast
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from uopc.dialects.tensor import ConstantOp, IotaOp, ScatterOp
 from uopc.passes.kernel_cut.control import CONTROL_OPS, tested, uses_of, yielded
@@ -63,7 +63,7 @@ class Cut:
         return value in self._points or not self.tensors.computes(value)
 
     def __contains__(self, value: object) -> bool:
-        return isinstance(value, SSAValue) and self.is_in_buffer(value)
+        return isinstance(value, SSAValue) and self.is_in_buffer(cast(SSAValue, value))
 
     def __post_init__(self) -> None:
         self._points = set(self.points)
@@ -227,10 +227,9 @@ class _Places:
         """For what has a buffer from elsewhere: the number of the argument, -1 for a result."""
         if isinstance(value, BlockArgument):
             return value.index
-        loop = self.cut.loops.get(value.owner) if isinstance(value.owner, Operation) else None
-        if loop is not None and loop.swapped[list(value.owner.results).index(value)]:  # pyright: ignore[reportAttributeAccessIssue]
-            return -1
-        return None
+        assert isinstance(value, OpResult)
+        loop = self.cut.loops.get(value.op)
+        return -1 if loop is not None and loop.swapped[value.index] else None
 
     def swapped(self, op: scf.WhileOp) -> tuple[bool, ...]:
         """Of a loop's body: which of the carried values need two buffers."""
@@ -258,8 +257,3 @@ class _Places:
         written = self.position[owner]
         old = [v for v in (argument, *self.cut.same) if self.cut.root(v) is argument]
         return all(r.position < written for v in old for r in self.reads.get(v, ()))
-
-
-def is_tensor(value: SSAValue) -> bool:
-    """Whether a value is a tensor."""
-    return isinstance(value.type, TensorType)
