@@ -316,8 +316,9 @@ class _PlanFunction:
         return [self.index.index(element_count(sizes) if flat else sizes[0])]
 
     def _view(self, op: ukernel.ViewOp) -> None:
-        """A view that a kernel takes; one that is only returned is nothing."""
-        if all(isinstance(use.operation, ukernel.ReturnOp) for use in op.result.uses):
+        """A view that a kernel takes; one that is only returned or viewed again is nothing."""
+        idle = ukernel.ReturnOp | ukernel.ViewOp
+        if all(isinstance(use.operation, idle) for use in op.result.uses):
             return
         source = self.buffers[storage_of(op.buffer)]
         buffer = cast(Buffer, linear_type(op.result.type))
