@@ -200,6 +200,12 @@ def _compare(p: FunctionPrinter, op: Any, kind: Any, a: Expr, b: Expr) -> Expr |
     elif predicate in _CMPF_NEGATED:
         text = f"{a.at(ADD)} {_CMPF_NEGATED[predicate]} {b.at(ADD)}"
         return vector_expr(p, f"~{cast}({text})", UNARY, mask, a, b)
+    elif predicate in (7, 14):
+        a, b = p.settle(a), p.settle(b)
+        sign, join = ("==", "&") if predicate == 7 else ("!=", "|")
+        both = dict.fromkeys((a.text, b.text))
+        text = f" {join} ".join(f"{cast}({x} {sign} {x})" for x in both)
+        return vector_expr(p, text, UNARY if len(both) == 1 else BIT_OR, mask, a, b)
     else:
         return None
     return vector_expr(p, f"{cast}({text})", UNARY, mask, a, b)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from uopc.dialects import loop
 from uopc.passes.loop_dag import LoopDag, Ranges, is_inline, is_loop, length_of, own_ranges
+from uopc.passes.reductions import is_merging
 
 MAX_COPIES_OF_A_VALUE = 4096
 
@@ -71,7 +72,7 @@ def _problem_of_reduction(op: loop.ReduceOp) -> tuple[str, str] | None:
             f"'{name}' runs along the lanes of '{lanes[0]}' and a loop with one accumulator",
             "expected an accumulator for each lane: split without chain",
         )
-    if lanes and op.kind is None:
+    if lanes and op.kind is None and not is_merging(op):
         return (
             f"'{name}' combines by a region, whose order lanes would change",
             "expected its ranges to be loops, or unrolled in order",

@@ -121,13 +121,14 @@ class LoopRewriter:
         over: Sequence[SSAValue],
         kind: str | None = None,
         values: Sequence[SSAValue] | None = None,
+        combiner: Region | None = None,
     ) -> list[SSAValue]:
-        """A reduction like an old one, over other ranges or of other values."""
+        """A reduction like an old one, over other ranges, of other values or combined otherwise."""
         if kind is None and op.kind is not None:
             kind = op.kind.data
         operands = [self.values[v] for v in op.values] if values is None else values
         init = [self.values[v] for v in op.init]
-        made = loop.ReduceOp(kind, operands, over, init, self.copy_region(op.combiner))
+        made = loop.ReduceOp(kind, operands, over, init, combiner or self.copy_region(op.combiner))
         made.location = op.location
         self.new.add_op(made)
         return list(made.results)

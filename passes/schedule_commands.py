@@ -14,8 +14,9 @@ from uopc.dialects.schedule_text import Command, bad_schedule
 from uopc.passes.loop_builder import least_of
 from uopc.passes.loop_dag import LoopDag, Ranges, is_loop, own_ranges
 from uopc.passes.loop_rewriter import LoopRewriter
+from uopc.passes.reductions import merging
 from uopc.passes.schedule_bounds import ApplyBound, ApplyPad
-from uopc.passes.schedule_facts import product_of, widened_name
+from uopc.passes.schedule_facts import is_arg_reduction, product_of, widened_name
 from uopc.passes.schedule_names import check_fresh, find_range, find_value
 
 
@@ -129,7 +130,7 @@ class _Split(LoopRewriter):
             else:
                 over.extend(v for _, v, part in self.parts if not self._is_copied(part))
         copied = [v for _, v, part in self.parts if self._is_copied(part)]
-        if copied and op.kind is None:
+        if copied and op.kind is None and not is_arg_reduction(self.dag, op):
             raise bad_schedule(
                 self.command,
                 "the reduction combines by a region, whose order the copies would change",
@@ -144,7 +145,8 @@ class _Split(LoopRewriter):
         results = self.reduce(op, over) if over else [self.values[v] for v in op.values]
         kind = "add" if op.kind is not None and op.kind.data == "fma" else None
         for copies in copied:
-            results = self.reduce(op, [copies], kind, results)
+            merge = merging(op) if op.kind is None else None
+            results = self.reduce(op, [copies], kind, results, merge)
         return results
 
     def on_tile(self, op: loop.TileOp) -> SSAValue:

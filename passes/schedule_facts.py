@@ -11,6 +11,7 @@ from uopc.dialects import loop
 from uopc.dialects.index_expr import Expr, RangeVar, as_expr, atom_expr
 from uopc.dialects.kernel_signature import buffer_of
 from uopc.passes.loop_dag import LoopDag
+from uopc.passes.reductions import merging
 
 
 def name_of(op: loop.RangeOp) -> str:
@@ -125,3 +126,18 @@ def product_of(op: loop.ReduceOp) -> arith.MulfOp | None:
 def widened_name(factor: SSAValue) -> str | None:
     """How `contract` calls a factor that it widens; a factor without a name gives none."""
     return None if factor.name_hint is None else f"{factor.name_hint}_wide"
+
+
+def is_arg_reduction(dag: LoopDag, op: loop.ReduceOp) -> bool:
+    """Whether a reduction by a region finds an element's position along its one range.
+
+    Then it may run in any order, if of equal elements the smaller position wins at the end.
+    """
+    if op.kind is not None or len(op.over) != 1 or merging(op) is None:
+        return False
+    position = op.values[1].owner
+    leaf = dag.index[op.over[0]].leaf
+    if not isinstance(position, loop.IndexOp) or not isinstance(leaf, RangeVar):
+        return False
+    step = _step(dag.expressions(position.map, position.indices)[0], leaf)
+    return step is not None and step > 0

@@ -16,6 +16,7 @@ from uopc.passes.cpu_targets import CpuTarget
 from uopc.passes.loop_dag import LoopDag, own_ranges
 from uopc.passes.schedule_facts import (
     in_order,
+    is_arg_reduction,
     is_evenly_guarded,
     is_fixed,
     is_neighbours,
@@ -33,14 +34,16 @@ def reduction_schedule(
     dag: LoopDag, reduction: loop.ReduceOp, target: CpuTarget, *, only: bool
 ) -> list[Command]:
     """The commands for one reduction of a kernel; `only` if the kernel has no other."""
-    row = element_type(reduction.results[0].type)
-    if reduction.kind is None or row is None or row.is_bool:
-        return []  # a region's order is its author's
+    rows = [element_type(r.type) for r in reduction.results]
+    if any(r is None or r.is_bool for r in rows):
+        return []
     loads = loads_of(dag, reduction.values)
-    lanes = target.vector_bytes * 8 // max(row.bits, _widest(loads))
+    lanes = target.vector_bytes * 8 // max(_widest(loads), *(r.bits for r in rows if r is not None))
     if lanes < 2:
         return []
     along = _neighbour_range(dag, loads, own_ranges(reduction))
+    if along is not None and reduction.kind is None and not is_arg_reduction(dag, reduction):
+        return []  # a region's order is its author's
     if along is not None:
         steps = length(dag, along)
         copies = min(_ROW_COPIES, steps // lanes)

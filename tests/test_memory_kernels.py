@@ -136,3 +136,55 @@ def test_products_of_halves(element: str, monkeypatch: pytest.MonkeyPatch) -> No
             got = results[name].astype(np.float32)
         assert (np.isnan(got) == np.isnan(expected)).all(), name
         np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+def position(name: str, kind: str, m: int, n: int, axis: int, element: str) -> str:
+    """Where a matrix has its extreme along an axis."""
+    kept = n if axis == 0 else m
+    return f"""
+func.func @{name}(%x: tensor<{m}x{n}x{element}>) -> tensor<{kept}xi32> {{
+  %r = utensor.argreduce {kind} %x axis {axis} : tensor<{m}x{n}x{element}> -> tensor<{kept}xi32>
+  func.return %r : tensor<{kept}xi32>
+}}"""
+
+
+def with_equals(m: int, n: int, element: str) -> Array:
+    """Few values, so that the best is there several times; floats with NaN and infinities."""
+    values = [-3, 0, 2, 2, 5]
+    if element not in ("f64", "f32", "f16"):
+        return RNG.choice(values, (m, n)).astype(DTYPES[element])
+    x = RNG.choice([*values, -0.0, -np.inf, np.inf], (m, n))
+    x[0] = -np.inf
+    x[-1] = np.nan
+    x[1 % m, n // 2 :] = np.nan
+    return x.astype(DTYPES[element])
+
+
+@pytest.mark.parametrize("element", ["f32", "f16", "i64"])
+def test_positions_of_extremes(element: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = [(3, 1), (4, 16), (3, 67), (18, 70)]
+    cases = {
+        f"{kind}_{m}_{n}_{axis}": (kind, m, n, axis)
+        for m, n in shapes
+        for kind, axis in (("max", 1), ("min", 1), ("max", 0))
+    }
+    texts = [position(name, *case, element) for name, case in cases.items()]
+    inputs = {name: [with_equals(m, n, element)] for name, (_, m, n, _) in cases.items()}
+    interpreted = ("max_3_67_1", "max_18_70_0")
+    results = run_every_way(texts, inputs, monkeypatch, interpreted=lambda n: n in interpreted)
+    for name, (kind, _, _, axis) in cases.items():
+        (x,) = inputs[name]
+        expected = (np.argmax if kind == "max" else np.argmin)(x, axis=axis)
+        np.testing.assert_array_equal(results[name], expected, err_msg=name)
+
+
+def test_a_position_is_found_in_any_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = {"p": [np.zeros((67 * 2, 67), np.float32)]}
+    (x,) = inputs["p"]
+    for place in range(67):
+        x[place, place:] = 1
+        x[67 + place, place] = np.nan
+    results = run_every_way(
+        [position("p", "max", 134, 67, 1, "f32")], inputs, monkeypatch, interpreted=lambda n: False
+    )
+    np.testing.assert_array_equal(results["p"], [*range(67), *range(67)])

@@ -157,3 +157,34 @@ ukernel.kernel @least ins(%x : memref<36x36xf32>) outs(%o : memref<36xf32>) attr
 
 // CHECK-LABEL: ukernel.kernel @least
 // CHECK: %k0 = uloop.range min(5, %i0 * 2 + 2) max 5 reduce
+
+// -----
+
+// Lanes of an argmax each keep the first of their own; at the end the smaller position wins.
+ukernel.kernel @argmax ins(%x : memref<4x64xi32>) outs(%o : memref<4xi32>) attributes {schedule = "split k = k0 k2:8:vector"} {
+  %i = uloop.range 4
+  %k = uloop.range 64 reduce
+  %v = uloop.load %x[%i, %k] : memref<4x64xi32>
+  %p = uloop.index %k : i32
+  %0 = arith.constant -2147483648 : i32
+  %1 = arith.constant 0 : i32
+  %m, %a = uloop.reduce %v, %p init %0, %1 over (%k) {
+  ^bb0(%best: i32, %at: i32, %y: i32, %q: i32):
+    %2 = arith.cmpi sgt, %y, %best : i32
+    %3 = arith.select %2, %y, %best : i32
+    %4 = arith.select %2, %q, %at : i32
+    uloop.yield %3, %4 : i32, i32
+  } : i32, i32 -> i32, i32
+  uloop.store %a, %o[%i] : memref<4xi32>
+}
+
+// CHECK-LABEL: ukernel.kernel @argmax
+// CHECK: %p = uloop.index %k0 * 8 + %k2 : i32
+// CHECK: [[M:%.*]], [[A:%.*]] = uloop.reduce %v, %p init {{%.*}}, {{%.*}} over (%k0) {
+// CHECK: %m, %a = uloop.reduce [[M]], [[A]] init {{%.*}}, {{%.*}} over (%k2) {
+// CHECK-NEXT: ^bb0([[BEST:%.*]]: i32, [[AT:%.*]]: i32, [[X:%.*]]: i32, [[K:%.*]]: i32):
+// CHECK-NEXT: [[BETTER:%.*]] = arith.cmpi sgt, [[X]], [[BEST]] : i32
+// CHECK-NEXT: [[SAME:%.*]] = arith.cmpi eq, [[X]], [[BEST]] : i32
+// CHECK-NEXT: [[BEFORE:%.*]] = arith.cmpi slt, [[K]], [[AT]] : i32
+// CHECK-NEXT: [[FIRST:%.*]] = arith.andi [[SAME]], [[BEFORE]] : i1
+// CHECK-NEXT: arith.ori [[BETTER]], [[FIRST]] : i1

@@ -148,11 +148,9 @@ ukernel.kernel @arg ins(%x : memref<4x8xf32>) outs(%o : memref<4xi64>) {
 // CHECK-NEXT: [[FIRST:%.*]] = arith.constant 0 : i64
 // CHECK-NEXT: [[BEST:%.*]], [[AT:%.*]] = uloop.reduce [[X]], [[K]] init [[WORST]], [[FIRST]] over (%j) {
 // CHECK-NEXT: ^bb0(%best: f32, %at: i64, %x_1: f32, %k: i64):
-// CHECK-NEXT:   [[BEYOND:%.*]] = arith.cmpf olt, %x_1, %best : f32
-// CHECK-NEXT:   [[NAN:%.*]] = arith.cmpf uno, %x_1, %x_1 : f32
+// CHECK-NEXT:   [[BEYOND:%.*]] = arith.cmpf ult, %x_1, %best : f32
 // CHECK-NEXT:   [[NONE:%.*]] = arith.cmpf ord, %best, %best : f32
-// CHECK-NEXT:   [[NEW:%.*]] = arith.andi [[NAN]], [[NONE]] : i1
-// CHECK-NEXT:   [[BETTER:%.*]] = arith.ori [[BEYOND]], [[NEW]] : i1
+// CHECK-NEXT:   [[BETTER:%.*]] = arith.andi [[BEYOND]], [[NONE]] : i1
 // CHECK-NEXT:   [[X1:%.*]] = arith.select [[BETTER]], %x_1, %best : f32
 // CHECK-NEXT:   [[K1:%.*]] = arith.select [[BETTER]], %k, %at : i64
 // CHECK-NEXT:   uloop.yield [[X1]], [[K1]] : f32, i64

@@ -83,3 +83,43 @@ ukernel.kernel @halves ins(%A : memref<512x256xf16>, %B : memref<256x384xf16>) o
   %h = arith.truncf %c : f32 to f16
   uloop.store %h, %C[%i, %j] : memref<512x384xf16>
 }
+
+// The position of a row's extreme: lanes too, since of equal elements the smaller position wins.
+// CHECK: @argmax {{.*}}schedule = "split k = k0 k1:4:unroll k2:8:vector"
+ukernel.kernel @argmax ins(%x : memref<4x640xf32>) outs(%o : memref<4xi32>) {
+  %i = uloop.range 4
+  %k = uloop.range 640 reduce
+  %v = uloop.load %x[%i, %k] : memref<4x640xf32>
+  %p = uloop.index %k : i32
+  %0 = arith.constant 0xff800000 : f32
+  %1 = arith.constant 0 : i32
+  %m, %a = uloop.reduce %v, %p init %0, %1 over (%k) {
+  ^bb0(%best: f32, %at: i32, %y: f32, %q: i32):
+    %2 = arith.cmpf ugt, %y, %best : f32
+    %3 = arith.cmpf ord, %best, %best : f32
+    %4 = arith.andi %2, %3 : i1
+    %5 = arith.select %4, %y, %best : f32
+    %6 = arith.select %4, %q, %at : i32
+    uloop.yield %5, %6 : f32, i32
+  } : f32, i32 -> f32, i32
+  uloop.store %a, %o[%i] : memref<4xi32>
+}
+
+// The last extreme, not the first: another region, whose order is its author's.
+// CHECK: ukernel.kernel @last ins(%x : memref<4x640xf32>) outs(%o : memref<4xi32>) {
+ukernel.kernel @last ins(%x : memref<4x640xf32>) outs(%o : memref<4xi32>) {
+  %i = uloop.range 4
+  %k = uloop.range 640 reduce
+  %v = uloop.load %x[%i, %k] : memref<4x640xf32>
+  %p = uloop.index %k : i32
+  %0 = arith.constant 0xff800000 : f32
+  %1 = arith.constant 0 : i32
+  %m, %a = uloop.reduce %v, %p init %0, %1 over (%k) {
+  ^bb0(%best: f32, %at: i32, %y: f32, %q: i32):
+    %2 = arith.cmpf oge, %y, %best : f32
+    %5 = arith.select %2, %y, %best : f32
+    %6 = arith.select %2, %q, %at : i32
+    uloop.yield %5, %6 : f32, i32
+  } : f32, i32 -> f32, i32
+  uloop.store %a, %o[%i] : memref<4xi32>
+}
