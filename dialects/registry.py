@@ -21,6 +21,7 @@ DIALECTS: dict[str, str] = {
 
 FOREIGN_DIALECTS: dict[str, str] = {
     "chlo": "uopc.dialects.stablehlo:CHLO",
+    "sdy": "uopc.dialects.sdy:SDY",
     "stablehlo": "uopc.dialects.stablehlo:StableHLO",
 }
 """Dialects of others that uopc reads. Only uopc's own tools have them: other projects bring

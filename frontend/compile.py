@@ -12,7 +12,7 @@ is read off (lowering/describe.py), and the rest turns it into loops that the em
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,22 +124,53 @@ def compile_request(
     instruments: Sequence[Instrument] = (),
 ) -> Executable | Any:
     """`compile` with the options in one object."""
-    _check_request(request)
+    from uopc.passes.manager import garbage_collector_off
+
+    check_request(request)
     start = time.perf_counter()
-    module = read_program(program)
+    with garbage_collector_off():
+        return compile_own(read_program(program), request, instruments, start=start)
+
+
+def compile_made(make: Callable[[], ModuleOp], request: CompileRequest) -> Executable | Any:
+    """Compile a module that uopc makes itself: it is checked between passes only if one fails.
+
+    `make` is called again for that, so that the message names the pass that went wrong.
+    """
+    from uopc.passes.manager import InternalError, garbage_collector_off
+
+    check_request(request)
+    start = time.perf_counter()
+    with garbage_collector_off():
+        try:
+            return compile_own(make(), request, verify=False, start=start)
+        except InternalError:
+            compile_own(make(), request)
+            raise
+
+
+def compile_own(
+    module: ModuleOp,
+    request: CompileRequest,
+    instruments: Sequence[Instrument] = (),
+    *,
+    verify: bool = True,
+    start: float = 0.0,
+) -> Executable | Any:
+    """`compile_request` of a module that may be changed."""
     target, _, level = request.target.partition(":")
     if target == "interpreter":
         from uopc.frontend.interpreted import InterpretedExecutable
 
         executable = InterpretedExecutable(module, request.function, debug=request.debug)
         if level not in ("", "utensor"):
-            lowered = lower(module, request, instruments, level=level)
+            lowered = lower(module, request, instruments, level=level, verify=verify)
             executable.use(lowered.module, lowered.plans)
         return executable
     from uopc.runtime.compiler import CompileOptions
     from uopc.runtime.executable import load_program
 
-    lowered = lower(module, request, instruments)
+    lowered = lower(module, request, instruments, verify=verify)
     if request.target == "cuda":
         return _load_for_cuda(lowered, request, start)
     executable = load_program(
@@ -162,7 +193,7 @@ def _load_for_cuda(lowered: Lowered, request: CompileRequest, start: float) -> P
     return executable
 
 
-def _check_request(request: CompileRequest) -> None:
+def check_request(request: CompileRequest) -> None:
     """Raise UopcError [bad-option] for an option of a wrong type or value."""
     _check("target", request.target, TARGETS)
     _check("fuse_reduce", request.fuse_reduce, FUSE_REDUCE)

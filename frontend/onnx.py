@@ -206,10 +206,12 @@ class OnnxProgram:
         chosen = {name: values[name] for name in sorted(self._by_value)}
         key = (tuple(shapes.values()), *((n, a.tobytes()) for n, a in chosen.items()))
         if key not in self._compiled:
-            from uopc.frontend.compile import compile
+            from uopc.frontend.compile import CompileRequest, compile_made
 
             imported = self._import(shapes, values)
-            self._compiled[key] = imported, compile(imported.module, self.target, **self.options)
+            request = CompileRequest(self.target, **self.options)
+            executable = compile_made(imported.module.clone, request)
+            self._compiled[key] = imported, executable
         return self._compiled[key]
 
     def _import(

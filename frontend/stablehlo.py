@@ -37,10 +37,13 @@ def from_stablehlo(
     Raises UnsupportedError, which is a UopcError and a NotImplementedError, for what has no
     conversion, with the op and the reason; UopcError for a program or an option that is wrong.
     """
-    from uopc.frontend.compile import compile
+    from uopc.frontend.compile import CompileRequest, compile_made
+    from uopc.passes.manager import garbage_collector_off
 
-    module, name = read_stablehlo(program, function)
-    return compile(module, target, function=name, **options)
+    with garbage_collector_off():
+        module, name = read_stablehlo(program, function)
+        request = CompileRequest(target, name, **options)
+        return compile_made(module.clone, request)
 
 
 def read_stablehlo(

@@ -86,6 +86,9 @@ class ConvertStablehloToUtensorPass(ModulePass):
         for function in foreign:
             if _is_private(function):
                 function.detach()
+        for each in op.body.block.ops:
+            if each.name == "sdy.mesh":  # nothing speaks of devices any more
+                each.detach()
         for function, block in converted.items():
             region = function.body
             region.detach_block(region.block)
@@ -99,7 +102,7 @@ def _is_private(function: func.FuncOp) -> bool:
 
 
 def _speaks_stablehlo(function: func.FuncOp) -> bool:
-    dialects = ("stablehlo.", "chlo.", "func.call")
+    dialects = ("stablehlo.", "chlo.", "sdy.", "func.call")
     return bool(function.body.blocks) and any(
         each.name.startswith(dialects) for each in function.body.walk()
     )

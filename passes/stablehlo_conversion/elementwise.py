@@ -296,6 +296,7 @@ ELEMENTWISE_RULES: dict[str, Rule] = {
     "stablehlo.is_finite": _formula(is_finite),
     "stablehlo.logistic": _formula(logistic),
     "stablehlo.optimization_barrier": _identity,
+    "sdy.sharding_constraint": _identity,
     "stablehlo.reduce_precision": _reduce_precision,
     "stablehlo.round_nearest_afz": _formula(round_away),
     "stablehlo.select": _select,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from uopc.frontend.compile import compile, run
     from uopc.frontend.debugging import debug
     from uopc.frontend.jit import UopcWarning, jit
+    from uopc.frontend.jax import from_jax
     from uopc.frontend.onnx import from_onnx
     from uopc.frontend.plan_cache import cache_info, clear_cache
     from uopc.frontend.stablehlo import from_stablehlo
@@ -39,6 +40,7 @@ _WHERE = {
     "clear_cache": "uopc.frontend.plan_cache",
     "compile": "uopc.frontend.compile",
     "debug": "uopc.frontend.debugging",
+    "from_jax": "uopc.frontend.jax",
     "from_onnx": "uopc.frontend.onnx",
     "from_stablehlo": "uopc.frontend.stablehlo",
     "jit": "uopc.frontend.jit",
@@ -47,7 +49,7 @@ _WHERE = {
 
 __all__ = [
     "Executable", "Plan", "Program", "Tensor", "UopcError", "UopcWarning", "cache_info",
-    "clear_cache", "compile", "debug", "from_onnx", "from_stablehlo", "jit", "nn", "run",
+    "clear_cache", "compile", "debug", "from_jax", "from_onnx", "from_stablehlo", "jit", "nn", "run",
 ]  # fmt: skip
 
 
