@@ -52,6 +52,15 @@ class CompileRequest:
     """The C compiler's -O."""
     debug: int | None = None
     """Debug level 0 to 4; None asks UOPC_DEBUG."""
+    target_cpu: str | None = None
+    """The CPU family that kernels are for, as passes/targets has it; None asks UOPC_TARGET_CPU."""
+
+    @property
+    def chosen_cpu(self) -> str:
+        """The CPU family: the request's, else that of the environment."""
+        from uopc.runtime import environment
+
+        return environment.target_cpu() if self.target_cpu is None else self.target_cpu
 
     def passes(self) -> str:
         """The pipeline with the options written in."""
@@ -84,6 +93,7 @@ def compile(  # the name that users of torch and JAX expect
     fuse_reduce: str = "none",
     opt_level: int = 2,
     debug: int | None = None,
+    target_cpu: str | None = None,
 ) -> Executable | Any:
     """Compile a program and load it; the result is called on numpy arrays.
 
@@ -92,7 +102,9 @@ def compile(  # the name that users of torch and JAX expect
 
     Raises UopcError for a program or an option that is wrong.
     """
-    request = CompileRequest(target, function, pipeline, fuse_reduce, opt_level, debug)
+    request = CompileRequest(
+        target, function, pipeline, fuse_reduce, opt_level, debug, target_cpu=target_cpu
+    )
     return compile_request(program, request)
 
 
@@ -176,12 +188,32 @@ def compile_own(
     executable = load_program(
         lowered.program(),
         lowered.chosen(request.function),
-        options=CompileOptions(opt_level=request.opt_level),
+        options=CompileOptions(opt_level=request.opt_level, target_flags=target_flags(request)),
         debug=request.debug,
         debug_program=lambda: lowered.program(static_kernels=False),
     )
     executable.schedule_seconds = time.perf_counter() - start
     return executable
+
+
+def target_flags(request: CompileRequest) -> tuple[str, ...] | None:
+    """What the C compiler is told of the CPU family; None where it is this very machine.
+
+    Raises UopcError [unknown-target], and [other-machine] for a family that this one is not of.
+    """
+    name = request.chosen_cpu
+    if name == "native":
+        return None
+    from uopc.passes.cpu_targets import cpu_target
+
+    target = cpu_target(name)
+    if missing := target.misses():
+        raise UopcError(
+            "other-machine",
+            f"this machine cannot run code for the CPU target '{name}': {missing}",
+            hint=f"for its C write: uopc-opt -p uopc-cpu-native --target-cpu {name} -t c",
+        )
+    return target.compiler_flags
 
 
 def _load_for_cuda(lowered: Lowered, request: CompileRequest, start: float) -> PlanExecutable:
@@ -304,9 +336,10 @@ def lower(
     from uopc.lowering.describe import describe_plan
     from uopc.passes.manager import run_passes
     from uopc.passes.registry import pass_factories
-    from uopc.passes.resolve import resolve_pipeline
+    from uopc.passes.resolve import resolve_pipeline, with_defaults
 
     passes: list[ModulePass] = resolve_pipeline(request.passes(), pass_factories())
+    passes = with_defaults(passes, "schedule", target=request.chosen_cpu)
     names = [p.name for p in passes]
     if "linearize" not in names:
         raise UopcError(

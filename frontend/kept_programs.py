@@ -21,6 +21,7 @@ from uopc.frontend.plan_cache import Key
 from uopc.lowering.plan import Buffer, KernelCall, Plan, Program
 from uopc.runtime.cache import open_cache
 from uopc.runtime.compiler import digest, processor
+from uopc.runtime.environment import target_cpu
 
 SUFFIX = ".program"
 _FOLDERS = ("dialects", "passes", "lowering", "frontend")
@@ -29,7 +30,8 @@ _FOLDERS = ("dialects", "passes", "lowering", "frontend")
 
 def program_key(key: Key, name: str) -> str:
     """The name under which the program of a structure is kept: 64 hex digits."""
-    return digest("program", name, _compiler(), processor(), "".join(_texts(key)))
+    cpu = target_cpu()
+    return digest("program", name, _compiler(), processor(), cpu, "".join(_texts(key)))
 
 
 def _texts(key: Key) -> Iterator[str]:
@@ -46,7 +48,8 @@ def _compiler() -> str:
     root = Path(__file__).parents[1]
     facts = [version("xdsl")]
     for folder in _FOLDERS:
-        for path in (root / folder).resolve().rglob("*.py"):
+        files = (root / folder).resolve()
+        for path in (*files.rglob("*.py"), *files.rglob("*.toml")):
             status = path.stat()
             facts.append(f"{path} {status.st_size} {status.st_mtime_ns}")
     return "\n".join(sorted(facts))

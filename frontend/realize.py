@@ -92,7 +92,9 @@ def find_plan(order: Sequence[Node], roots: Sequence[Node], name: str = PLAN_NAM
     key = structure_key(order, roots)
 
     def make(miss: str) -> CachedPlan:
+        from uopc.frontend.compile import CompileRequest, target_flags
         from uopc.runtime import debug as debug_output
+        from uopc.runtime.compiler import CompileOptions
         from uopc.runtime.executable import load_program
         from uopc.runtime.stepper import with_visible_kernels
 
@@ -103,6 +105,7 @@ def find_plan(order: Sequence[Node], roots: Sequence[Node], name: str = PLAN_NAM
             executable = load_program(
                 program,
                 name,
+                options=CompileOptions(target_flags=target_flags(CompileRequest())),
                 debug=debug_level(),
                 debug_program=lambda: with_visible_kernels(program),
             )

@@ -10,6 +10,7 @@ lane by lane in a helper function made from the scalar rule:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from xdsl.dialects import arith, math, vector
@@ -55,6 +56,7 @@ from uopc.lowering.c_types import (
     Lanes,
     is_vector,
 )
+from uopc.passes.cpu_targets import FusedMultiplyAdd, cpu_targets
 
 _FLOAT_SIGNS: dict[Any, tuple[str, int]] = {
     arith.AddfOp: ("+", ADD),
@@ -274,12 +276,10 @@ def fma(p: FunctionPrinter, operands: Sequence[Expr], result: Lanes) -> Expr | N
     return vector_expr(p, f"{fma_helper(p, result)}({texts})", PRIMARY, result, *operands)
 
 
-_FMA_BUILTINS = {
-    16: ("__FMA__", "__builtin_ia32_vfmaddp{s}(a, b, c)"),
-    32: ("__FMA__", "__builtin_ia32_vfmaddp{s}256(a, b, c)"),
-    64: ("__AVX512F__", "__builtin_ia32_vfmaddp{s}512_mask(a, b, c, -1, 4)"),
-}
-"""The x86 instruction for vectors of so many bytes; 4 is the current rounding mode."""
+@cache
+def _fma_builtins(size: int) -> tuple[FusedMultiplyAdd, ...]:
+    """The instructions for vectors of so many bytes, of all CPU targets."""
+    return tuple(f for row in cpu_targets().values() for f in row.fused if f.bytes == size)
 
 
 def fma_helper(p: FunctionPrinter, lanes: Lanes) -> str:
@@ -290,15 +290,16 @@ def fma_helper(p: FunctionPrinter, lanes: Lanes) -> str:
     loop = f"""    for (int lane = 0; lane < {lanes.width}; lane++)
         c[lane] = __builtin_fma{suffix}(a[lane], b[lane], c[lane]);
     return c;"""
-    if lanes.bytes in _FMA_BUILTINS:
-        macro, form = _FMA_BUILTINS[lanes.bytes]
-        builtin = form.format(s="s" if lanes.element is F32 else "d")
+    if builtins := _fma_builtins(lanes.bytes):
         # Clang has one builtin for all widths, and has dropped some of the others.
         body = (
             f"#if {has_builtin(p.prelude)}(__builtin_elementwise_fma)\n"
             "    return __builtin_elementwise_fma(a, b, c);\n"
-            f"#elif defined({macro})\n    return {builtin};\n#else\n{loop}\n#endif"
         )
+        for each in builtins:
+            builtin = each.f32 if lanes.element is F32 else each.f64
+            body += f"#elif {each.condition}\n    return {builtin};\n"
+        body += f"#else\n{loop}\n#endif"
     elif lanes.bytes > 64:
         part = Lanes(lanes.element, 64 // lanes.element.size)
         small, part_name = fma_helper(p, part), p.lanes_name(part)

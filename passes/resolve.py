@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 
@@ -35,6 +36,19 @@ def resolve_pipeline(text: str, available: PassTable) -> list[ModulePass]:
             except UopcError as error:
                 raise _at_request(error, each, text) from error
     return passes
+
+
+def with_defaults(passes: Iterable[ModulePass], name: str, **options: object) -> list[ModulePass]:
+    """Passes with other defaults for the options of those of a name: what is given stays."""
+    found: list[ModulePass] = []
+    for each in passes:
+        if each.name == name:
+            defaults = {f.name: f.default for f in dataclasses.fields(each)}
+            left = {k: v for k, v in options.items() if getattr(each, k) == defaults[k]}
+            found.append(dataclasses.replace(each, **left))
+        else:
+            found.append(each)
+    return found
 
 
 def expand_request(request: PassRequest, available: PassTable, text: str) -> list[PassRequest]:

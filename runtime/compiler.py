@@ -66,6 +66,8 @@ class CompileOptions:
     """0 to 3."""
     native: bool = True
     """Use all of this machine's instructions; False gives code for any machine of its kind."""
+    target_flags: tuple[str, ...] | None = None
+    """What says in place of `native` which machines the code is for."""
     sanitize: tuple[str, ...] = ()
     """Of `address` and `undefined`, for tests; `address` needs the process to preload libasan."""
 
@@ -93,7 +95,10 @@ class Compiler:
 
     def arguments(self, options: CompileOptions) -> tuple[str, ...]:
         """Every flag of one compilation, but for the file names."""
-        native = (self.native_flag,) if options.native and self.native_flag else ()
+        if options.target_flags is not None:
+            native = options.target_flags
+        else:
+            native = (self.native_flag,) if options.native and self.native_flag else ()
         sanitize = ()
         if options.sanitize:
             names = ",".join(sorted(options.sanitize))

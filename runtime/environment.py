@@ -57,7 +57,13 @@ CUDA = Variable(
     "where CUDA programs run: driver, a GPU; emulator, none needed; auto, a GPU if there is one",
 )
 
-VARIABLES: tuple[Variable, ...] = (CC, CACHE, DEBUG, THREADS, RECYCLE, CUDA)
+TARGET_CPU = Variable(
+    "UOPC_TARGET_CPU",
+    "native",
+    "the CPU family that kernels are shaped and compiled for: native, this machine, or one by name",
+)
+
+VARIABLES: tuple[Variable, ...] = (CC, CACHE, DEBUG, THREADS, TARGET_CPU, RECYCLE, CUDA)
 
 
 def compiler_command() -> str:
@@ -98,6 +104,11 @@ def recycled_bytes() -> int:
     Raises `bad-environment` unless the variable is a number from 0 to 999999.
     """
     return _integer(RECYCLE, 0, 999_999, 256) << 20
+
+
+def target_cpu() -> str:
+    """The CPU family that UOPC_TARGET_CPU names, else `native`."""
+    return os.environ.get(TARGET_CPU.name, "").strip() or "native"
 
 
 def available_processors() -> int:

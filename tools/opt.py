@@ -40,7 +40,7 @@ from uopc.passes.options import instantiate
 from uopc.passes.pipeline_text import parse_single
 from uopc.passes.pipelines import pipeline_factories
 from uopc.passes.registry import pass_factories
-from uopc.passes.resolve import did_you_mean, find_name, resolve_pipeline
+from uopc.passes.resolve import did_you_mean, find_name, resolve_pipeline, with_defaults
 from uopc.passes.timing import TimePasses, Timing, count_ops
 from uopc.tools.argument_parser import ToolArgumentParser
 from uopc.tools.expected_diagnostics import check_expectations, find_expectations
@@ -141,7 +141,10 @@ class UopcOptMain(xDSLOptMain):
                 hint="put all passes into one of them, separated by commas",
             )
         text = args.passes if args.pass_pipeline is None else args.pass_pipeline
-        self.pipeline = PassPipeline(tuple(resolve_pipeline(text, self.available_passes)))
+        passes = resolve_pipeline(text, self.available_passes)
+        if args.target_cpu is not None:
+            passes = with_defaults(passes, "schedule", target=args.target_cpu)
+        self.pipeline = PassPipeline(tuple(passes))
         request = print_request(args, list(self.available_passes))
         if args.print_between_passes:
             self.instruments.append(PrintBetweenPasses(sys.stdout))

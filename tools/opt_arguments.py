@@ -37,6 +37,12 @@ def add_own_arguments(parser: argparse.ArgumentParser) -> None:
         "where all passes run on the module. Named pipelines: " + ", ".join(PIPELINES),
     )
     pipeline.add_argument(
+        "--target-cpu",
+        metavar="NAME",
+        help="the CPU family that the pass schedule shapes kernels for: native (default), avx512, "
+        "avx2, sse2, neon or portable",
+    )
+    pipeline.add_argument(
         "--show-pipeline", metavar="NAME", help="print the passes of a named pipeline, and leave"
     )
     pipeline.add_argument(

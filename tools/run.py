@@ -74,6 +74,12 @@ def build_parser() -> argparse.ArgumentParser:
         help="the passes to run (default uopc-cpu-native, for cuda uopc-cuda; uopc-cpu makes plain "
         "loops)",
     )
+    add(
+        "--target-cpu",
+        metavar="NAME",
+        help="the CPU family that kernels are for: native (this machine), avx512, avx2, sse2, "
+        "neon or portable (default: UOPC_TARGET_CPU, else native)",
+    )
     add("--opt-level", "-O", type=int, default=2, choices=range(4), help="the C compiler's -O")
     add(
         "--debug",
@@ -113,6 +119,7 @@ def run_file(options: argparse.Namespace) -> int:
         fuse_reduce=options.fuse_reduce,
         opt_level=options.opt_level,
         debug=options.debug,
+        target_cpu=options.target_cpu,
     )
     executable = compile_request(module, request)
     plan: Plan = executable.plan

@@ -87,17 +87,28 @@ def run_sanitized(
     """Build and run; None stands for an output that is another buffer. Fails on any report."""
     if shutil.which(compiler) is None:
         pytest.skip(f"there is no {compiler} here")
+    return run_built(program, calls, folder, [compiler, f"-O{level}", *FLAGS])
+
+
+def run_built(
+    program: Program,
+    calls: Sequence[Call],
+    folder: Path,
+    command: Sequence[str],
+    runner: Sequence[str] = (),
+) -> list[list[Array | None]]:
+    """Build with a compiler's command and run, by a runner of other machines' code if need be."""
     source = folder / "checked.c"
     source.write_text(program.source + _HEAD + _body(program, calls) + "}\n")
-    command = [compiler, "-std=c11", f"-O{level}", *FLAGS, "-o", "checked", str(source), "-lm"]
-    built = subprocess.run([*command, "-pthread"], capture_output=True, text=True, cwd=folder)
+    words = [*command, "-std=c11", "-o", "checked", str(source), "-lm", "-pthread"]
+    built = subprocess.run(words, capture_output=True, text=True, cwd=folder)
     if "unrecognized" in built.stderr or "cannot find -l" in built.stderr:
-        pytest.skip(f"{compiler} has no sanitizers here: {built.stderr.splitlines()[-1]}")
+        pytest.skip(f"{command[0]} has no sanitizers here: {built.stderr.splitlines()[-1]}")
     assert built.returncode == 0, built.stderr[:3000]
     data = b"".join(np.ascontiguousarray(a).tobytes() for c in calls for a in c.inputs)
     (folder / "in.bin").write_bytes(data)
     done = subprocess.run(
-        ["./checked", "in.bin", "out.bin"], capture_output=True, text=True, cwd=folder
+        [*runner, "./checked", "in.bin", "out.bin"], capture_output=True, text=True, cwd=folder
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr[:4000]
     return _outputs(program, calls, (folder / "out.bin").read_bytes())
