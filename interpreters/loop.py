@@ -399,7 +399,7 @@ class _Part:
         else:
             start = [i.at(rest) for i in initial]
             combine = reduce.region(op.combiner.block, captured)
-            result = reduce.in_order(combine, start, values, mask)
+            result = reduce.by_region(combine, ranges, start, values, mask)
         shape = [self.extents[axis] for axis in rest]
         return [Spread(np.array(np.broadcast_to(r, shape)), rest) for r in result]
 

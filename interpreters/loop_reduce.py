@@ -90,18 +90,62 @@ def as_tree(combine: Combine, values: Sequence[Array], copies: int, lanes: int) 
     return [p[0] for p in parts]
 
 
-def across(combine: Combine, values: Array, start: Any) -> Any:
+def across(combine: Combine, values: Sequence[Array], start: Sequence[Any]) -> list[Any]:
     """Values of lanes, along the first axis, combined as shuffles do: in warps, then the warps."""
-    count = 1 << max(len(values) - 1, 0).bit_length()
-    idle = np.broadcast_to(
-        np.asarray(start, values.dtype), (count - len(values), *values.shape[1:])
-    )
-    whole = np.concatenate([values, idle])
+    lanes = len(values[0])
+    count = 1 << max(lanes - 1, 0).bit_length()
     warp = min(count, WARP)
-    lanes = np.swapaxes(whole.reshape(count // warp, warp, *values.shape[1:]), 0, 1)
-    (sums,) = as_tree(combine, [lanes], 1, warp)
-    (total,) = as_tree(combine, [sums], 1, count // warp)
-    return total
+    apart: list[Array] = []
+    for value, first in zip(values, start, strict=True):
+        missing = (count - lanes, *value.shape[1:])
+        idle = np.broadcast_to(np.asarray(first, value.dtype), missing)
+        whole = np.concatenate([value, idle])
+        apart.append(np.swapaxes(whole.reshape(count // warp, warp, *value.shape[1:]), 0, 1))
+    return as_tree(combine, as_tree(combine, apart, 1, warp), 1, count // warp)
+
+
+def first_of(combine: Combine) -> Combine:
+    """A combiner of argreduce for two lanes: of equals, the lower position is taken."""
+
+    def pair(own: list[Any], others: list[Any]) -> list[Any]:
+        mine, theirs = combine(own, others), combine(others, own)
+        first = mine[1] <= theirs[1]
+        return [where(first, a, b) for a, b in zip(mine, theirs, strict=True)]
+
+    return pair
+
+
+def apart(
+    ranges: Sequence[loop.RangeOp], values: Sequence[Array]
+) -> tuple[list[loop.RangeOp], list[Array]]:
+    """The ranges that are no lanes, and values by steps, then by lanes, then by the rest."""
+    lanes = [r.constant_end or 0 for r in ranges if r.kind.data == "lane"]
+    count = int(np.prod(lanes, dtype=np.int64))
+    others = [r for r in ranges if r.kind.data != "lane"]
+    return others, [v.reshape(len(v) // max(count, 1), count, *v.shape[1:]) for v in values]
+
+
+def has_lanes(ranges: Sequence[loop.RangeOp]) -> bool:
+    return any(r.kind.data == "lane" for r in ranges)
+
+
+def by_region(
+    combine: Combine,
+    ranges: Sequence[loop.RangeOp],
+    initial: Sequence[Any],
+    values: Sequence[Array],
+    mask: Array | None,
+) -> list[Any]:
+    """A reduction by a region: values step by step along the first axis, where the mask is set."""
+    if not has_lanes(ranges):
+        return in_order(combine, initial, values, mask)
+    _, values = apart(ranges, values)
+    if mask is not None:
+        (mask,) = apart(ranges, [mask])[1]
+    own = in_order(combine, initial, values, mask)
+    shape = np.broadcast_shapes(values[0].shape[1:], *(np.shape(x) for x in own))
+    each = [np.array(np.broadcast_to(x, shape)) for x in own]
+    return across(first_of(combine), each, initial)
 
 
 def by_kind(
@@ -112,18 +156,14 @@ def by_kind(
     mask: Array | None,
 ) -> list[Any]:
     """A reduction of a kind: values step by step along the first axis, where the mask is set."""
-    lanes = [r for r in ranges if r.kind.data == "lane"]
-    if lanes:
-        count = int(np.prod([r.constant_end or 0 for r in lanes], dtype=np.int64))
-        apart = [v.reshape(len(v) // max(count, 1), count, *v.shape[1:]) for v in values]
+    if has_lanes(ranges):
+        others, values = apart(ranges, values)
         if mask is not None:
-            mask = mask.reshape(len(mask) // max(count, 1), count, *mask.shape[1:])
-        own = _by_kind(kind, type_, [r for r in ranges if r not in lanes], apart, mask)
-        start = identity_value(kind, type_)
+            (mask,) = apart(ranges, [mask])[1]
+        (own,) = _by_kind(kind, type_, others, values, mask)
         pair = combine_function("add" if kind == "fma" else kind, type_)
-        shape = apart[0].shape[1:]
-        each = np.array(np.broadcast_to(own[0], np.broadcast_shapes(shape, np.shape(own[0]))))
-        return [across(lambda a, b: [pair(a[0], b[0])], each, start)]
+        each = np.array(np.broadcast_to(own, np.broadcast_shapes(values[0].shape[1:], own.shape)))
+        return across(lambda a, b: [pair(a[0], b[0])], [each], [identity_value(kind, type_)])
     return _by_kind(kind, type_, ranges, values, mask)
 
 

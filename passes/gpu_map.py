@@ -20,7 +20,7 @@ maps, never off names:
     sum of products       a tile of the output a block, its factors' panels in shared memory
                           (gpu_map_products.py)
     reduction along rows  a warp a row up to 1,024 elements, a block a row beyond; a tree of
-                          shuffles at the end
+                          shuffles at the end; argreduce alike
     other reductions      a thread an element of the output, which reduces by itself
     scatter               one block copies, one thread updates: updates have an order
 
@@ -45,6 +45,7 @@ from uopc.dialects.schedule_text import Command, Mark, Merge, Order, Part, Split
 from uopc.passes.apply_schedule import name_values
 from uopc.passes.gpu_map_products import MOST_BLOCKS, can_merge, product_schedule
 from uopc.passes.loop_dag import LoopDag, own_ranges
+from uopc.passes.reductions import is_argreduce
 from uopc.passes.schedule_facts import in_order, is_neighbours, length, loads_of, name_of
 
 THREADS = 256
@@ -202,7 +203,9 @@ def _rows(dag: LoopDag, stores: Sequence[loop.StoreOp]) -> list[Command]:
     bound: frozenset[loop.RangeOp] = frozenset()
     for reduction in reductions:
         free = dag.free[reduction.results[0]]
-        if reduction.kind is None or not free <= outputs or own_ranges(reduction) & outputs:
+        if reduction.kind is None and not is_argreduce(reduction):
+            return []  # its steps have one order
+        if not free <= outputs or own_ranges(reduction) & outputs:
             return []
         bound |= free
     rows, rest = in_order(dag, bound), in_order(dag, outputs - bound)

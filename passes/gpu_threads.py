@@ -21,6 +21,7 @@ from uopc.dialects.index_expr import Expr, RangeVar
 from uopc.dialects.locations import location_of
 from uopc.passes.loop_dag import LoopDag, own_ranges
 from uopc.passes.loop_placement import Statement
+from uopc.passes.reductions import is_argreduce
 
 MOST_THREADS = 1024
 WARP = 32
@@ -226,11 +227,11 @@ def _check_reduction(op: kernel.KernelOp, layout: ThreadLayout, statement: State
     if not reduced:
         return
     assert isinstance(statement.op, loop.ReduceOp)
-    if statement.op.kind is None:
+    if statement.op.kind is None and not is_argreduce(statement.op):
         raise bad_lanes(
             op,
             "a reduction with a region is over lanes, and its steps have one order",
-            "leave its ranges loops",
+            "leave its ranges loops: only argreduce's region may be grouped in any way",
         )
     if lanes[-len(reduced) :] != reduced:
         raise bad_lanes(

@@ -396,12 +396,10 @@ class GpuLinearizer(Linearizer):
             self.filled = True
         elif reduced_lanes(statement):
             op = statement.op
-            assert isinstance(op, loop.ReduceOp) and op.kind is not None
-            kind = "add" if op.kind.data == "fma" else op.kind.data
-            self.accumulators[statement] = [
-                self.across(kind, value, self.layout.width(statement))
-                for value in self.accumulators[statement]
-            ]
+            assert isinstance(op, loop.ReduceOp)
+            self.accumulators[statement] = self.across(
+                op, self.accumulators[statement], self.layout.width(statement)
+            )
         super().finish(statement)
 
     def allocate(self, op: loop.TileOp) -> None:
@@ -426,36 +424,61 @@ class GpuLinearizer(Linearizer):
 
     # Reductions across threads.
 
-    def across(self, kind: str, value: SSAValue, width: int) -> SSAValue:
-        """The values of `width` threads combined; each of them gets the result."""
-        value = self.butterfly(kind, value, min(width, WARP))
+    def across(self, op: loop.ReduceOp, values: list[SSAValue], width: int) -> list[SSAValue]:
+        """The values of `width` threads combined; each of them gets the results."""
+        values = self.butterfly(op, values, min(width, WARP))
         warps = width // WARP
         if warps < 2:
-            return value
-        sums = self.shared(value.type, [warps], "sums")
+            return values
+        shared = [self.shared(value.type, [warps], "sums") for value in values]
         if self.serial_loops:
             self.barrier()
         inside = Block()
         number = self.digit(self.layout.threads, WARP)
-        inside.add_op(memref.StoreOp.create(operands=[value, sums, number]))
+        for value, place in zip(values, shared, strict=True):
+            inside.add_op(memref.StoreOp.create(operands=[value, place, number]))
         inside.add_op(scf.YieldOp())
         first = self.compare("eq", self.digit(WARP, 1), as_expr(0))
         self.scopes.top.block.add_op(scf.IfOp(first, [], Region(inside), Region()))
         self.barrier()
-        load = memref.LoadOp.create(
-            operands=[sums, self.digit(warps, 1)], result_types=[value.type]
-        )
         self.fresh = False
-        return self.butterfly(kind, self.scopes.top.builder.append(load), warps)
+        loads = [
+            self.scopes.top.builder.append(
+                memref.LoadOp.create(
+                    operands=[place, self.digit(warps, 1)], result_types=[value.type]
+                )
+            )
+            for value, place in zip(values, shared, strict=True)
+        ]
+        return self.butterfly(op, loads, warps)
 
-    def butterfly(self, kind: str, value: SSAValue, width: int) -> SSAValue:
+    def butterfly(self, op: loop.ReduceOp, values: list[SSAValue], width: int) -> list[SSAValue]:
         b, root = self.scopes.top.builder, self.scopes.root.builder
         step = width // 2
         whole = root.attribute_constant(IntegerAttr(WARP, i32), i32)
         while step:
             offset = root.attribute_constant(IntegerAttr(step, i32), i32)
-            shuffle = ShuffleOp(value, offset, whole, ShuffleModeEnum.Xor)
-            b.block.add_op(shuffle)
-            value = combine(b, kind, value, [shuffle.shuffle_result])
+            others: list[SSAValue] = []
+            for value in values:
+                shuffle = ShuffleOp(value, offset, whole, ShuffleModeEnum.Xor)
+                b.block.add_op(shuffle)
+                others.append(shuffle.shuffle_result)
+            values = self.pair(op, values, others)
             step //= 2
-        return value
+        return values
+
+    def pair(
+        self, op: loop.ReduceOp, own: list[SSAValue], others: list[SSAValue]
+    ) -> list[SSAValue]:
+        """Two threads' values as one, the same for both of them."""
+        b = self.scopes.top.builder
+        if op.kind is not None:
+            kind = "add" if op.kind.data == "fma" else op.kind.data
+            return [combine(b, kind, own[0], others)]
+        # Of equals each thread prefers its own: the lower position settles it.
+        mine, theirs = (
+            self.scopes.combined(op, x, y, self.scopes.top, {})
+            for x, y in ((own, others), (others, own))
+        )
+        first = b.cmpi("sle", mine[1], theirs[1])
+        return [b.select(first, x, y) for x, y in zip(mine, theirs, strict=True)]

@@ -83,6 +83,11 @@ def merging(op: ReduceOp) -> Region | None:
     return next((_merge(*form) for form in _forms(op) if _is(op, argreduce(*form))), None)
 
 
+def is_argreduce(op: ReduceOp) -> bool:
+    """Whether a reduction by a region is argreduce's, whose steps may be grouped in any way."""
+    return merging(op) is not None
+
+
 def is_merging(op: ReduceOp) -> bool:
     """Whether a reduction combines partial results of an argreduce."""
     return any(_is(op, _merge(*form)) for form in _forms(op))

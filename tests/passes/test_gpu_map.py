@@ -120,6 +120,41 @@ def test_a_nan_wins_in_every_lane(graph):
         assert (largest[5], smallest[5]) == (a[5].max(), a[5].min())
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "i64", "i8", "ui8"])
+def test_positions_of_the_first_extremes(dtype: str):
+    """Few distinct numbers, so that many lanes have equals; NaNs, infinities, both zeros."""
+    from uopc.dialects.element_types import element_type_named
+
+    row = element_type_named(dtype)
+    shapes = ((6, 7), (5, 700), (3, 5000))
+    inputs = ", ".join(f"%x{k}: tensor<{m}x{n}x{dtype}>" for k, (m, n) in enumerate(shapes))
+    lines = [
+        f"%r{k}{kind} = utensor.argreduce {kind} %x{k} axis 1 : "
+        f"tensor<{m}x{n}x{dtype}> -> tensor<{m}xi32>"
+        for k, (m, n) in enumerate(shapes)
+        for kind in ("max", "min")
+    ]
+    names = ", ".join(line.split(" ")[0] for line in lines)
+    types = ", ".join(line.split("-> ")[1] for line in lines)
+    text = f"func.func @f({inputs}) -> ({types}) {{\n" + "\n".join(lines)
+    text += f"\nfunc.return {names} : {types}\n}}"
+    arrays = []
+    for m, n in shapes:
+        a = RANDOM.integers(0, 3, (m, n)).astype(np.float64)
+        if row.is_float:
+            a = np.where(a == 0, -0.0, a - 1)
+            a[0], a[1] = -np.inf, np.inf
+            a[2, n // 2 :: 2] = np.nan
+        arrays.append(a.astype(row.numpy))
+    executable = on_gpu(text)
+    assert any(launch.block[0] > 1 for launch in executable.program.launches.values())
+    assert "__shfl_xor_sync" in executable.source
+    for got, expected in zip(
+        executable(*arrays), compile_program(text, "interpreter")(*arrays), strict=True
+    ):
+        np.testing.assert_array_equal(got, expected)
+
+
 # -- kernels of several reductions -----------------------------------------------------------------
 
 
@@ -363,6 +398,19 @@ def test_what_threads_cannot_reduce_is_refused(schedule: str, message: str):
         lower_kernel(REDUCE.format(schedule))
     assert caught.value.kind == "bad-lanes"
     assert caught.value.hint
+
+
+def test_a_region_with_an_order_of_its_own_is_refused():
+    region = """%n = arith.constant 0.0 : f32
+  %s = uloop.reduce %v init %n over (%j) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.subf %a, %b : f32
+    uloop.yield %c : f32
+  } : f32 -> f32"""
+    text = REDUCE.replace("%s = uloop.reduce add %v over (%j) : f32", region.replace("{", "{{"))
+    text = text.replace("  } : f32", "  }} : f32")
+    with pytest.raises(UopcError, match="its steps have one order"):
+        lower_kernel(text.format("split j = j0 j1:32:lane"))
 
 
 def lower_kernel(text: str) -> None:
