@@ -39,6 +39,7 @@ from uopc.lowering.c_vector import VECTOR_HANDLERS
 from uopc.lowering.cuda_ops import ALIGNMENT, GPU_HANDLERS, CudaPrinter
 from uopc.lowering.cuda_outline import Kernel, Outlined, outline
 from uopc.lowering.cuda_prelude import TYPES, CudaPrelude
+from uopc.lowering.cuda_vector import VECTOR_HANDLERS as CUDA_VECTOR_HANDLERS
 
 STATIC_SHARED_LIMIT = 48 << 10
 """Bytes of `__shared__` arrays in one kernel; more is taken as dynamic shared memory."""
@@ -252,5 +253,6 @@ HANDLERS: Mapping[type[Operation], Handler] = {
         and cls not in (memref.AllocOp, memref.DeallocOp)
     },
     **GPU_HANDLERS,
+    **CUDA_VECTOR_HANDLERS,
 }
 """How each op is printed, by its class."""

@@ -16,7 +16,8 @@ gets
 which a person may edit, and apply-schedule carries out. What a kernel is is read off its index
 maps, never off names:
 
-    elementwise           all elements flat, blocks of 256 threads
+    elementwise           all elements flat, blocks of 256 threads; of 16,384 elements and more a
+                          thread takes up to four neighbours, which are loaded at once
     sum of products       a tile of the output a block, its factors' panels in shared memory
                           (gpu_map_products.py)
     reduction along rows  a warp a row up to 1,024 elements, a block a row beyond; a tree of
@@ -38,15 +39,25 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 from uopc.dialects import kernel, loop
+from uopc.dialects.element_types import element_type
 from uopc.dialects.errors import UnsupportedError
+from uopc.dialects.kernel import buffer_of
 from uopc.dialects.kernel_control import IfOp, WhileOp
 from uopc.dialects.locations import nearest_location
 from uopc.dialects.schedule_text import Command, Mark, Merge, Order, Part, Split, schedule_text
+from uopc.passes.alignment import MOST
 from uopc.passes.apply_schedule import name_values
 from uopc.passes.gpu_map_products import MOST_BLOCKS, can_merge, product_schedule
 from uopc.passes.loop_dag import LoopDag, own_ranges
 from uopc.passes.reductions import is_argreduce
-from uopc.passes.schedule_facts import in_order, is_neighbours, length, loads_of, name_of
+from uopc.passes.schedule_facts import (
+    in_order,
+    is_fixed,
+    is_neighbours,
+    length,
+    loads_of,
+    name_of,
+)
 
 THREADS = 256
 THREADS_OF_A_LONG_ROW = 512
@@ -70,6 +81,8 @@ class GpuMapPass(ModulePass):
     """Whether sums of products use shared memory; if not, each thread sums by itself."""
     rows: bool = True
     """Whether threads share a reduction; if not, each thread reduces by itself."""
+    vectors_from: int = 1 << 14
+    """From so many elements on a thread takes neighbours, as fewer threads still fill a GPU."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         _refuse_control(op)
@@ -81,7 +94,12 @@ class GpuMapPass(ModulePass):
             kernel_op.properties["target"] = StringAttr("cuda")
             if kernel_op.schedule is None:
                 name_values(kernel_op)
-                commands = choose_gpu_schedule(kernel_op, products=self.products, rows=self.rows)
+                commands = choose_gpu_schedule(
+                    kernel_op,
+                    products=self.products,
+                    rows=self.rows,
+                    vectors_from=self.vectors_from,
+                )
                 if commands:
                     kernel_op.properties["schedule"] = StringAttr(schedule_text(commands))
 
@@ -102,7 +120,7 @@ def _refuse_control(module: ModuleOp) -> None:
 
 
 def choose_gpu_schedule(
-    op: kernel.KernelOp, *, products: bool = True, rows: bool = True
+    op: kernel.KernelOp, *, products: bool = True, rows: bool = True, vectors_from: int = 1 << 14
 ) -> list[Command]:
     """The commands for one kernel over ranges; none where a single thread runs it."""
     dag = LoopDag(op)
@@ -119,7 +137,7 @@ def choose_gpu_schedule(
         commands = _rows(dag, stores)
         if commands:
             return commands
-    return [c for store in stores for c in _elements(dag, store)]
+    return [c for store in stores for c in _elements(dag, store, vectors_from)]
 
 
 class Names:
@@ -159,7 +177,7 @@ def threads_for(elements: int, most: int = THREADS) -> int:
     return threads
 
 
-def _elements(dag: LoopDag, store: loop.StoreOp) -> list[Command]:
+def _elements(dag: LoopDag, store: loop.StoreOp, vectors_from: int) -> list[Command]:
     """A thread an element."""
     ranges = in_order(dag, dag.free_of_statement[store])
     if not ranges or count(dag, ranges) == 0:
@@ -171,10 +189,41 @@ def _elements(dag: LoopDag, store: loop.StoreOp) -> list[Command]:
         outer = [r for r in ranges[-3:-1] if length(dag, r) <= MOST_BLOCKS]
         commands += [Mark(name_of(r), "block") for r in outer]
         ranges = ranges[-1:]
-    threads = threads_for(count(dag, ranges))
     names = Names(dag)
+    elements = count(dag, ranges)
+    copies = _neighbours(dag, store, ranges) if elements >= vectors_from else 1
     block, lane = names.fresh(f"{name}b"), names.fresh(f"{name}t")
+    if copies > 1:
+        whole = names.fresh(f"{name}0")
+        parts = (Part(whole, None, None), Part(names.fresh(f"{name}u"), copies, "unroll"))
+        commands.append(Split(name, parts))
+        name = whole
+    threads = threads_for(elements // copies)
     return [*commands, Split(name, (Part(block, None, "block"), Part(lane, threads, "lane")))]
+
+
+def _neighbours(dag: LoopDag, store: loop.StoreOp, ranges: Sequence[loop.RangeOp]) -> int:
+    """How many neighbours a thread computes, so that all accesses are of 16 bytes at most."""
+    last = ranges[-1]
+    accesses: list[loop.AccessOp] = [store, *loads_of(dag, [store.value])]
+    accesses = [a for a in accesses if not is_fixed(dag, a, last)]
+    if not all(is_neighbours(dag, a, last) for a in accesses) or dag.conditions(store):
+        return 1
+    widest = max(bytes_of(a) for a in accesses)
+    for copies in (4, 2):
+        if copies * widest <= MOST and _divided(last, copies):
+            return copies
+    return 1
+
+
+def bytes_of(access: loop.AccessOp) -> int:
+    """Bytes of an element."""
+    row = element_type(buffer_of(access.buffer).element_type)
+    return 1 if row is None else row.bytes
+
+
+def _divided(op: loop.RangeOp, copies: int) -> bool:
+    return op.constant_end is not None and op.constant_end % copies == 0
 
 
 def _one_block(dag: LoopDag, store: loop.StoreOp) -> list[Command]:

@@ -40,6 +40,7 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
     ArrayAttr,
+    DictionaryAttr,
     IntegerAttr,
     MemRefType,
     ModuleOp,
@@ -57,6 +58,7 @@ from uopc.dialects.element_types import element_type
 from uopc.dialects.gpu_extensions import WORKGROUP, ShuffleModeEnum, ShuffleOp, install
 from uopc.dialects.gpu_kernels import GRIDS, INDEX_BITS
 from uopc.dialects.index_expr import Expr, as_expr, atom_expr
+from uopc.passes.alignment import ALIGN, MOST
 from uopc.passes.combine import combine
 from uopc.passes.gpu_module import add_to_gpu_module
 from uopc.passes.gpu_threads import (
@@ -98,6 +100,26 @@ def _is_wide_index(op: Operation) -> bool:
         return False
     row = element_type(op.input.type)
     return row is None or row.bits > 32
+
+
+def alignments(op: kernel.KernelOp) -> list[int]:
+    """Bytes that each buffer of a kernel is aligned to, in all launches of the module's plans.
+
+    Arrays and the workspace have memory of their own, which the driver aligns; temporaries have
+    places in the workspace.
+    """
+    found = [MOST] * len(op.buffers)
+    module = op.parent_op()
+    plans = [o for o in module.walk() if isinstance(o, kernel.LaunchOp)] if module else []
+    for launch in plans:
+        if launch.kernel.string_value() == op.sym_name.data:
+            for position, value in enumerate([*launch.inputs, *launch.outputs]):
+                while isinstance(value.owner, kernel.ViewOp):
+                    value = value.owner.buffer
+                if isinstance(value.owner, kernel.TempOp) and value.owner.offset is not None:
+                    offset = value.owner.offset.value.data
+                    found[position] = math.gcd(found[position], offset)
+    return found
 
 
 class _MeasuredValues(Values):
@@ -166,7 +188,7 @@ class GpuLinearizer(Linearizer):
             kernel=True,
             known_block_size=threads,
         )
-        made.attributes["arg_attrs"] = ArrayAttr(self.argument_attributes())
+        made.attributes["arg_attrs"] = ArrayAttr(self.aligned_arguments())
         symbols = list(self.kernel.symbol_vars)
         made.attributes[GRIDS] = ArrayAttr(
             [
@@ -180,6 +202,17 @@ class GpuLinearizer(Linearizer):
             made.attributes["uopc.doc"] = StringAttr(self.kernel.doc.data)
         made.location = self.kernel.location
         return made
+
+    def aligned_arguments(self) -> list[DictionaryAttr]:
+        """The attributes of the arguments, and the alignment that all launches keep to."""
+        sizes = len(self.kernel.size_arguments)
+        entries = self.argument_attributes()
+        for position, alignment in enumerate(alignments(self.kernel)):
+            own = dict(entries[sizes + position].data)
+            if alignment > 1:
+                own[ALIGN] = IntegerAttr(alignment, i64)
+            entries[sizes + position] = DictionaryAttr(own)
+        return entries
 
     # Numbers of blocks and threads.
 

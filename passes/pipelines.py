@@ -30,7 +30,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
     # The same with kernels shaped for this machine's vectors and caches; what uopc.compile runs.
     "uopc-cpu-native": (*_TO_RANGES, "schedule", "apply-schedule", *_TO_LOOPS),
     # From tensors to kernels of blocks and threads, ready for `-t cuda`.
-    "uopc-cuda": (*_TO_RANGES, "gpu-map", "apply-schedule", *_TO_LOOPS),
+    "uopc-cuda": (*_TO_RANGES, "gpu-map", "apply-schedule", *_TO_LOOPS, "group-accesses"),
 }
 
 

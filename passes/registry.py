@@ -21,6 +21,7 @@ PASSES: dict[str, str] = {
     "differentiate": "uopc.passes.differentiate:DifferentiatePass",
     "expand-math": "uopc.passes.expand_math:ExpandMathPass",
     "gpu-map": "uopc.passes.gpu_map:GpuMapPass",
+    "group-accesses": "uopc.passes.group_accesses:GroupAccessesPass",
     "kernelize": "uopc.passes.kernelize:KernelizePass",
     "linearize": "uopc.passes.linearize:LinearizePass",
     "lower-plan": "uopc.passes.lower_plan:LowerPlanPass",

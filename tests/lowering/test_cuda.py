@@ -235,12 +235,12 @@ def test_names_that_mean_something_in_cuda(name: str):
         ),
         (
             kernel(
-                "%0 = vector.load %o[%n] : memref<4xf32>, vector<4xf32>\n"
-                "vector.store %0, %o[%n] : memref<4xf32>, vector<4xf32>",
+                "%0 = vector.load %o[%n] : memref<4xf32>, vector<8xf32>\n"
+                "vector.store %0, %o[%n] : memref<4xf32>, vector<8xf32>",
                 "%n: index, %o: memref<4xf32>",
                 "index, memref<4xf32>",
             ),
-            "vector.load",
+            "vector<8xf32> has no form in CUDA",
         ),
     ],
 )

@@ -90,7 +90,7 @@ ukernel.kernel @other ins(%x : memref<8xf32>) outs(%o : memref<8xf32>) attribute
 // LINEAR:             memref.load %x_1[%[[AT:.*]]] : memref<?xf32>
 // LINEAR:             memref.store %{{.*}}, %o_1[%[[AT]]] : memref<?xf32>
 // LINEAR:           "gpu.return"() : () -> ()
-// LINEAR-NEXT:    }) {sym_name = "e_n_8", gpu.known_block_size = array<i32: 256, 1, 1>, arg_attrs = [{}, {llvm.noalias, llvm.readonly}, {llvm.noalias}], uopc.grids = [affine_map<(d0) -> (((d0 + 31) floordiv 32), 1, 1)>], uopc.index_bits = 32 : i64}
+// LINEAR-NEXT:    }) {sym_name = "e_n_8", gpu.known_block_size = array<i32: 256, 1, 1>, arg_attrs = [{}, {llvm.noalias, llvm.readonly, llvm.align = 16 : i64}, {llvm.noalias, llvm.align = 16 : i64}], uopc.grids = [affine_map<(d0) -> (((d0 + 31) floordiv 32), 1, 1)>], uopc.index_bits = 32 : i64}
 
 // The whole steps of a row, then a tree of shuffles; one thread of the warp stores.
 // LINEAR:         ^bb0(%x: memref<64x128xf32>, %o: memref<64xf32>):
