@@ -86,6 +86,16 @@ def is_evenly_guarded(dag: LoopDag, along: loop.RangeOp) -> bool:
     )
 
 
+def is_gathered(dag: LoopDag, along: loop.RangeOp) -> bool:
+    """Whether an index of some access is a loaded value that differs along a range.
+
+    Such a range stays a loop: there are no gathers by lanes or copies.
+    """
+    return any(
+        isinstance(op, loop.ValueOp) and along in dag.free[op.result] for op in dag.position
+    )
+
+
 def _all_even(conditions: Iterable[Expr], dag: LoopDag, along: loop.RangeOp) -> bool:
     leaf = dag.index[along.result].leaf
     assert isinstance(leaf, RangeVar)

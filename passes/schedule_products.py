@@ -21,6 +21,7 @@ from uopc.passes.loop_dag import LoopDag, Ranges, own_ranges
 from uopc.passes.schedule_facts import (
     in_order,
     is_fixed,
+    is_gathered,
     is_neighbours,
     length,
     loads_of,
@@ -52,7 +53,7 @@ def product_schedule(dag: LoopDag, reduction: loop.ReduceOp, target: CpuTarget) 
         left, right = right, left
     free_left = dag.free[left] - own
     free_right = dag.free[right] - own
-    if across not in free_right or across in free_left:
+    if across not in free_right or across in free_left or is_gathered(dag, across):
         return []
     rows = free_left - free_right
     if not rows or not own:
@@ -104,7 +105,7 @@ class _Product:
         columns = length(dag, across)
         if columns < 2 or self.depth < 2:
             return []
-        tile_rows = min(self.target.product_rows, count)
+        tile_rows = 1 if is_gathered(dag, down) else min(self.target.product_rows, count)
         vectors = min(self.target.product_vectors, -(-columns // self.lanes))
         if tile_rows < self.target.product_rows:  # few rows: more columns fill the registers
             free = self.target.registers - 2

@@ -19,6 +19,7 @@ from uopc.passes.schedule_facts import (
     is_arg_reduction,
     is_evenly_guarded,
     is_fixed,
+    is_gathered,
     is_neighbours,
     length,
     loads_of,
@@ -78,7 +79,8 @@ def _neighbour_range(
     for range_op in reversed(in_order(dag, ranges)):
         moving = [o for o in loads if not is_fixed(dag, o, range_op)]
         if moving and all(is_neighbours(dag, o, range_op) for o in moving):
-            return range_op if is_evenly_guarded(dag, range_op) else None
+            even = is_evenly_guarded(dag, range_op) and not is_gathered(dag, range_op)
+            return range_op if even else None
     return None
 
 
