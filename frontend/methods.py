@@ -344,11 +344,11 @@ class Methods:
     randperm = staticmethod(creation.randperm)
     glorot_uniform = staticmethod(creation.glorot_uniform)
     kaiming_uniform = staticmethod(creation.kaiming_uniform)
-    cat = staticmethod(movement.cat)
-    stack = staticmethod(movement.stack)
+    cat = movement.cat
+    stack = movement.stack
     broadcast_tensors = staticmethod(movement.broadcast_tensors)
     meshgrid = staticmethod(movement.meshgrid)
-    concatenate = staticmethod(movement.cat)
+    concatenate = movement.cat
     einsum = staticmethod(products.einsum)
     no_grad = staticmethod(autodiff.no_grad)
     which = staticmethod(elementwise.where)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from uopc.dialects.tensor_build import number_text
 from uopc.frontend import nodes
@@ -230,11 +230,24 @@ def repeat_axis(x: Tensor, axis: int, count: int) -> Tensor:
 # -- joining and splitting -------------------------------------------------------------------------
 
 
-def cat(tensors: Sequence[Operand], axis: int = 0) -> Tensor:
-    """Tensors one after the other along an axis."""
-    parts = [tensor(t) for t in tensors]
-    if not parts:
-        raise bad("wrong-argument", "cat needs at least one tensor")
+def _joined(what: str, first: Any, others: tuple[Any, ...], axis: int) -> tuple[list[Tensor], int]:
+    """The tensors and the axis of `cat([a, b], 1)`, `cat(a, b, axis=1)` and `a.cat(b, 1)`."""
+    if others and isinstance(others[-1], int):
+        others, axis = others[:-1], others[-1]
+    if isinstance(first, list | tuple):
+        if others:
+            raise bad("wrong-argument", f"{what} takes one list of tensors, or tensors")
+        given = list(cast("Sequence[Operand]", first))
+    else:
+        given = [first, *others]
+    if not given:
+        raise bad("wrong-argument", f"{what} needs at least one tensor")
+    return [tensor(t) for t in given], axis
+
+
+def cat(tensors: Sequence[Operand] | Operand, *others: Operand, axis: int = 0) -> Tensor:
+    """Tensors one after the other along an axis: `cat([a, b], 1)` or `a.cat(b, axis=1)`."""
+    parts, axis = _joined("cat", tensors, others, axis)
     first = parts[0]
     if first.ndim == 0:
         raise bad("bad-axis", "scalars have no axis to be joined along", "use stack")
@@ -276,12 +289,10 @@ def _before(shape: Shape, axis: int, bound: int) -> Node:
     return nodes.expand(mask, shape)
 
 
-def stack(tensors: Sequence[Operand], axis: int = 0) -> Tensor:
-    """Tensors of one shape along a new axis."""
-    parts = [tensor(t) for t in tensors]
-    if not parts:
-        raise bad("wrong-argument", "stack needs at least one tensor")
-    return cat([unsqueeze(p, one_axis(axis, parts[0].ndim + 1)) for p in parts], axis)
+def stack(tensors: Sequence[Operand] | Operand, *others: Operand, axis: int = 0) -> Tensor:
+    """Tensors of one shape along a new axis: `stack([a, b], 1)` or `a.stack(b, axis=1)`."""
+    parts, axis = _joined("stack", tensors, others, axis)
+    return cat([unsqueeze(p, one_axis(axis, parts[0].ndim + 1)) for p in parts], axis=axis)
 
 
 def split(x: Tensor, sizes: int | Sequence[int], axis: int = 0) -> list[Tensor]:

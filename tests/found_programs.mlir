@@ -57,3 +57,29 @@ func.func @loads_in_a_choice(%x: tensor<7x7xui32>, %y: tensor<7x7xui32>) -> tens
   %2 = utensor.where %1, %x, %y : tensor<7x7xui32>
   func.return %2 : tensor<7x7xui32>
 }
+
+// Rows found by number, times a matrix: copies of rows were scheduled, which a gather cannot have.
+func.func @product_of_gathered_rows(%x: tensor<9x16xf32>, %rows: tensor<8xi32>, %w: tensor<16x24xf32>) -> (tensor<8x24xf32>, tensor<24x8xf32>) {
+  %0 = utensor.gather %x, %rows axis 0 : tensor<9x16xf32>, tensor<8xi32> -> tensor<8x16xf32>
+  %1 = utensor.reshape %0 : tensor<8x16xf32> -> tensor<8x1x16xf32>
+  %2 = utensor.expand %1 : tensor<8x1x16xf32> -> tensor<8x24x16xf32>
+  %3 = utensor.permute %w [1, 0] : tensor<16x24xf32> -> tensor<24x16xf32>
+  %4 = utensor.reshape %3 : tensor<24x16xf32> -> tensor<1x24x16xf32>
+  %5 = utensor.expand %4 : tensor<1x24x16xf32> -> tensor<8x24x16xf32>
+  %6 = utensor.mul %2, %5 : tensor<8x24x16xf32>
+  %7 = utensor.reduce add %6 axes [2] : tensor<8x24x16xf32> -> tensor<8x24xf32>
+  %8 = utensor.reshape %3 : tensor<24x16xf32> -> tensor<24x1x16xf32>
+  %9 = utensor.expand %8 : tensor<24x1x16xf32> -> tensor<24x8x16xf32>
+  %10 = utensor.reshape %0 : tensor<8x16xf32> -> tensor<1x8x16xf32>
+  %11 = utensor.expand %10 : tensor<1x8x16xf32> -> tensor<24x8x16xf32>
+  %12 = utensor.mul %9, %11 : tensor<24x8x16xf32>
+  %13 = utensor.reduce add %12 axes [2] : tensor<24x8x16xf32> -> tensor<24x8xf32>
+  func.return %7, %13 : tensor<8x24xf32>, tensor<24x8xf32>
+}
+
+// The same along a sum: each element of a vector by a row number of its own.
+func.func @sum_of_gathered_elements(%x: tensor<9x32xf32>, %rows: tensor<32xi32>) -> tensor<f32> {
+  %0 = utensor.gather %x, %rows axis 0 : tensor<9x32xf32>, tensor<32xi32> -> tensor<32x32xf32>
+  %1 = utensor.reduce add %0 axes [0, 1] : tensor<32x32xf32> -> tensor<f32>
+  func.return %1 : tensor<f32>
+}
