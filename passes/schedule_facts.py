@@ -91,9 +91,7 @@ def is_gathered(dag: LoopDag, along: loop.RangeOp) -> bool:
 
     Such a range stays a loop: there are no gathers by lanes or copies.
     """
-    return any(
-        isinstance(op, loop.ValueOp) and along in dag.free[op.result] for op in dag.position
-    )
+    return any(isinstance(op, loop.ValueOp) and along in dag.free[op.result] for op in dag.position)
 
 
 def _all_even(conditions: Iterable[Expr], dag: LoopDag, along: loop.RangeOp) -> bool:

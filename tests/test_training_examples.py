@@ -26,7 +26,8 @@ def example(name: str) -> ModuleType:
     return module
 
 
-SMALL = "--dim 16 --layers 1 --context 8 --batch 4 --steps 12 --every 4".split()
+SIZES = {"dim": 16, "layers": 1, "context": 8, "batch": 4, "steps": 12, "every": 4}
+SMALL = [word for name, size in SIZES.items() for word in (f"--{name}", str(size))]
 
 
 def test_the_gpt_learns_writes_and_resumes_to_the_bit(
@@ -75,6 +76,6 @@ def test_the_story_is_what_its_grammar_writes():
 
 
 def test_the_digits_are_learned(capsys: pytest.CaptureFixture[str]):
-    options = "--steps 60 --hidden 32 --pictures 600 --lr 0.01".split()
+    options = ["--steps", "60", "--hidden", "32", "--pictures", "600", "--lr", "0.01"]
     assert example("train_mlp").main(options) > 0.5
     assert "step   60  loss" in capsys.readouterr().out
