@@ -43,6 +43,7 @@ format: $(INSTALLED)
 
 docs: $(INSTALLED)
 	$(BIN)/python docs/generate_reference.py
+	$(BIN)/python docs/generate_supported.py
 	$(BIN)/python docs/check_examples.py --update
 
 pictures: $(INSTALLED)

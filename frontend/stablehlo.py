@@ -87,6 +87,11 @@ def read_stablehlo(
     return module, function
 
 
+def speaks_stablehlo(module: ModuleOp) -> bool:
+    """Whether a module has ops of StableHLO or CHLO, to be converted before it is compiled."""
+    return any(op.name.startswith(("stablehlo.", "chlo.")) for op in module.walk())
+
+
 def run_interpreted(text: str, inputs: Sequence[np.ndarray[Any, Any]]) -> list[Any]:
     """Run a StableHLO program by the reference semantics; see `_run` for bf16."""
     return _run(text, inputs, "interpreter")

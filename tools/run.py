@@ -37,7 +37,10 @@ def build_parser() -> argparse.ArgumentParser:
         description="Compile a program of tensor ops, run it and print its results.",
     )
     add = parser.add_argument
-    add("file", help="MLIR text: a func.func on tensors; - reads standard input; or a .onnx file")
+    add(
+        "file",
+        help="MLIR text: a func.func on tensors or StableHLO (- reads standard input); or a .onnx file",
+    )
     add(
         "--input",
         "-i",
@@ -109,9 +112,12 @@ def _seed(text: str) -> int:
 def run_file(options: argparse.Namespace) -> int:
     """Do what the options say; the exit status. Raises UopcError."""
     from uopc.frontend.compile import CompileRequest, compile_request, read_program
+    from uopc.frontend.stablehlo import read_stablehlo, speaks_stablehlo
 
     loaded = _onnx(options) if options.file.endswith(".onnx") else None
     module = read_program(_program(options.file)) if loaded is None else loaded[0]
+    if speaks_stablehlo(module):
+        module, options.function = read_stablehlo(module, options.function)
     request = CompileRequest(
         target=options.target,
         function=options.function,
