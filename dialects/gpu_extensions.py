@@ -101,7 +101,10 @@ class ShuffleOp(IRDLOperation):
 
 @functools.cache
 def install() -> None:
-    """Add the op and the attributes. A second call does nothing."""
+    """Add the op, the attributes, and MLIR's syntax. A second call does nothing."""
+    from uopc.dialects import gpu_syntax
+
+    gpu_syntax.install()
     gpu.GPU._operations.append(ShuffleOp)  # pyright: ignore[reportPrivateUsage] -- a dialect has no call for it
     gpu.GPU._attributes.extend([ShuffleModeAttr, AddressSpaceAttr])  # pyright: ignore[reportPrivateUsage]
 
