@@ -60,7 +60,7 @@ def install() -> None:
     for kind in (gpu.LaneIdOp, gpu.SubgroupIdOp, gpu.SubgroupSizeOp, gpu.NumSubgroupsOp):
         parsers[kind] = _number(kind)
     for kind, parse in parsers.items():
-        kind.parse = classmethod(_method(parse))  # pyright: ignore[reportAttributeAccessIssue] -- ops cannot be subclassed and keep their names
+        kind.parse = classmethod(_method(parse))  # pyright: ignore[reportAttributeAccessIssue] -- in place
 
 
 def _method(parse: Callable[[Parser], Operation]) -> Callable[[Any, Parser], Operation]:
