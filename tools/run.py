@@ -39,7 +39,7 @@ def build_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add(
         "file",
-        help="MLIR text: a func.func on tensors or StableHLO (- reads standard input); or a .onnx file",
+        help="MLIR text: a func.func on tensors, or StableHLO (- is standard input); or a .onnx",
     )
     add(
         "--input",
