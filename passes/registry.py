@@ -17,6 +17,9 @@ PASSES: dict[str, str] = {
     "convert-stablehlo-to-utensor": (
         "uopc.passes.convert_stablehlo_to_utensor:ConvertStablehloToUtensorPass"
     ),
+    "convert-utensor-to-stablehlo": (
+        "uopc.passes.convert_utensor_to_stablehlo:ConvertUtensorToStablehloPass"
+    ),
     "dedupe-kernels": "uopc.passes.dedupe_kernels:DedupeKernelsPass",
     "differentiate": "uopc.passes.differentiate:DifferentiatePass",
     "expand-math": "uopc.passes.expand_math:ExpandMathPass",

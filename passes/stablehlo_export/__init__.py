@@ -1,0 +1,1 @@
+"""What convert-utensor-to-stablehlo writes each op as."""
