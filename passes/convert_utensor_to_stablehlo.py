@@ -10,8 +10,8 @@ becomes
 
     func.func @f(%x : tensor<4x8xf32>) -> tensor<4xf32> {
       %0 = stablehlo.exponential %x : tensor<4x8xf32>
-      %1 = stablehlo.constant dense<-inf> : tensor<f32>
-      %2 = stablehlo.reduce(%0 init: %1) applies stablehlo.maximum across dimensions = [1] : …
+      %1 = stablehlo.constant dense<0xff800000> : tensor<f32>
+      %2 = stablehlo.reduce(%0 init: %1) across dimensions = [1] : … { stablehlo.maximum … }
       func.return %2 : tensor<4xf32>
     }
 
