@@ -64,6 +64,7 @@ from uopc.passes.loop_stores import store_scalar, store_vector
 from uopc.passes.loop_tiles import flat_index, is_simpler_flat
 from uopc.passes.loop_values import Values
 from uopc.passes.scalar_builder import INDEX
+from uopc.passes.whole_steps import whole_steps
 
 
 @dataclass(frozen=True)
@@ -261,7 +262,9 @@ class Linearizer:
         end = self.scopes.resolved(self.dag.end_of(range_op))
         whole = self.unguarded_steps(range_op, end)
         constant = end.as_int()
-        if constant is None or whole == constant:
+        if constant is None:
+            self.symbolic_loop(range_op, end, group, depth)
+        elif whole == constant:
             self.open_loop(range_op, as_expr(0), end, group, depth)
         else:
             if whole:
@@ -276,6 +279,19 @@ class Linearizer:
         for statement in group:
             if len(statement.home) == depth:
                 self.finish(statement)
+
+    def symbolic_loop(
+        self, range_op: loop.RangeOp, end: Expr, group: Sequence[Statement], depth: int
+    ) -> None:
+        """A range whose end is known at the call: up to n // f without guards, then the rest."""
+        whole = whole_steps(self.scopes, range_op, end)
+        if whole is None or whole.as_int() == 0:
+            self.open_loop(range_op, as_expr(0), end, group, depth)
+            return
+        self.scopes.shorten(range_op, whole)
+        self.open_loop(range_op, as_expr(0), whole, group, depth)
+        self.scopes.forget(range_op)
+        self.open_loop(range_op, whole, end, group, depth)
 
     def unguarded_steps(self, range_op: loop.RangeOp, end: Expr) -> int:
         """How many first steps of a range need no guard, whatever the ranges inside of it do."""

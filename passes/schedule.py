@@ -79,8 +79,6 @@ def choose_schedule(op: kernel.KernelOp, target: CpuTarget) -> list[Command]:
     dag = LoopDag(op)
     if dag.guard_ranges or any(isinstance(o, loop.TileOp) for o in op.block.ops):
         return []  # someone has shaped it already
-    if op.symbols.data:
-        return []  # sizes known at the call: plain loops
     reductions = [o for o in dag.statements if isinstance(o, loop.ReduceOp)]
     if not reductions:
         return block_schedule(dag, target)

@@ -49,7 +49,8 @@ def block_schedule(dag: LoopDag, target: CpuTarget) -> list[Command]:
         return []
     most = max(_LINE_BYTES // row.bytes, 4)
     for side in _SIDES:
-        whole = all(length(dag, r) % side == 0 for r in (down, across))
+        whole = all(r.constant_end is not None and r.constant_end % side == 0
+                    for r in (down, across))  # fmt: skip
         if side <= most and whole:
             return _blocks(free, down, across, side)
     return []

@@ -31,6 +31,7 @@ from uopc.passes.schedule_facts import (
     widened_name,
 )
 
+_MOST_PANEL_BYTES = 1 << 21
 _PACKING_PAYS = 4
 """A panel is packed where it is read by at least this many tiles of rows."""
 
@@ -171,7 +172,9 @@ class _Product:
             for load in loads_of(self.dag, [self.right])
         )
         if not neighbours:
-            return True
+            # A depth known at the call only is given room for the most that it may be.
+            known = all(r.constant_end is not None for r in self.own)
+            return known or self.depth * width * row.bytes <= _MOST_PANEL_BYTES
         fits = self.depth * width * row.bytes <= self.target.level2_bytes * 3 // 4
         return fits and count >= _PACKING_PAYS * tile_rows
 

@@ -216,3 +216,27 @@ ukernel.kernel @flat_tile ins(%x : memref<8xf32>) outs(%o : memref<4xf32>) {
   %s = uloop.reduce add %r over (%k) : f32
   uloop.store %s, %o[%i] : memref<4xf32>
 }
+
+// -----
+
+// A length known at the call: whole vectors up to n // 8, then a rest under a prefix mask.
+ukernel.kernel @symbolic sizes(%n = n = 0 to 100) ins(%x : memref<?xf32> of [n]) outs(%o : memref<1xf32>) {
+  %k0 = uloop.range (%n + 7) floordiv 8 max 13 reduce
+  %k1 = uloop.range 8 vector
+  %v = uloop.load %x[%k0 * 8 + %k1] : memref<?xf32>
+  %a = uloop.reduce add %v over (%k0) : f32
+  %s = uloop.reduce add %a over (%k1) : f32
+  uloop.store %s, %o[0] : memref<1xf32>
+  uloop.guard (%n - %k0 * 8 - %k1 - 1)
+}
+
+// CHECK-LABEL: func.func private @symbolic
+// CHECK: [[WHOLE:%.*]] = arith.divui %n, {{%.*}} : index
+// CHECK: [[SUM:%.*]] = scf.for %k0 = {{%.*}} to [[WHOLE]] step
+// CHECK-NOT: maskedload
+// CHECK: vector.load %x
+// CHECK: [[END:%.*]] = arith.divui {{%.*}}, {{%.*}} : index
+// CHECK: scf.for {{%.*}} = [[WHOLE]] to [[END]] step {{%.*}} iter_args({{%.*}} = [[SUM]])
+// CHECK: vector.create_mask
+// CHECK: vector.maskedload %x
+// CHECK: arith.select
