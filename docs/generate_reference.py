@@ -53,6 +53,7 @@ def pages() -> dict[str, str]:
     written["passes.md"] = passes_page()
     written["tools.md"] = tools_page()
     written["files.md"] = files_page()
+    written["tensor.md"] = tensor_page()
     written["README.md"] = index_page(sorted(written))
     return {name: text.rstrip() + "\n" for name, text in written.items()}
 
@@ -62,6 +63,7 @@ def index_page(names: Sequence[str]) -> str:
     titles = {
         "passes.md": "passes, pipelines and targets, with their options",
         "files.md": "every module, with the first words of its docstring",
+        "tensor.md": "every method of Tensor, and the table of result types",
         "tools.md": "command lines of uopc-opt and uopc-run",
     }
     lines = ["# Reference", NOTE, ""]
@@ -69,6 +71,57 @@ def index_page(names: Sequence[str]) -> str:
     return "\n".join(
         [*lines, "", "What each op computes at the edges: [numerics](../numerics.md)."]
     )
+
+
+# Tensor.
+
+
+def tensor_page() -> str:
+    """The methods of Tensor by the file they stand in, and the types of results."""
+    from uopc.frontend import methods, promotion
+    from uopc.frontend.tensor import Tensor
+
+    groups: dict[str, dict[str, list[str]]] = {}
+    functions: dict[str, Any] = {}
+    for name in sorted(dir(Tensor)):
+        if name.startswith("_"):
+            continue
+        function: Any = inspect.getattr_static(Tensor, name)
+        function = getattr(function, "fget", None) or getattr(function, "__func__", function)
+        if not inspect.isfunction(inspect.unwrap(function)):
+            continue
+        home = f"{function.__module__}.{function.__qualname__}"
+        functions[home] = inspect.unwrap(function)
+        groups.setdefault(function.__module__, {}).setdefault(home, []).append(name)
+    lines = ["# Tensor", NOTE, "", TENSOR_NOTE, ""]
+    modules = ["uopc.frontend.tensor", *_themes(methods)]
+    for module in [m for m in modules if m in groups]:
+        title = inspect.cleandoc(sys.modules[module].__doc__ or "").partition("\n\n")[0]
+        lines += [f"## {module.rpartition('.')[2]}", "", " ".join(title.split()), ""]
+        lines += ["| methods | does |", "|---|---|"]
+        for home, names in sorted(groups[module].items(), key=lambda item: item[1]):
+            words = ", ".join(f"`{name}`" for name in names)
+            lines.append(f"| {words} | {one_line(functions[home].__doc__)} |")
+        lines.append("")
+    types = [row[k] for k, row in enumerate(promotion.type_table())]
+    lines += ["## Types of results", "", prose(inspect.getdoc(promotion) or ""), ""]
+    lines += ["Every pair:", "", "| | " + " | ".join(types) + " |", "|---" * (len(types) + 1) + "|"]
+    for type_, row in zip(types, promotion.type_table(), strict=True):
+        lines.append(f"| {type_} | " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
+TENSOR_NOTE = """Names are numpy's, torch's or tinygrad's; those of one method stand together.
+
+Left out are decompositions (qr, svd), complex numbers, devices and sharding, and what other
+libraries do in place under names of its own (`add_`): elements never change, and `x += y` gives
+x another value."""
+
+
+def _themes(methods: Any) -> list[str]:
+    """The modules whose functions are methods, in the order of the class's text."""
+    found = re.findall(r"= (?:staticmethod\(|property\()?(\w+)\.\w+", inspect.getsource(methods))
+    return list(dict.fromkeys(f"uopc.frontend.{name}" for name in found))
 
 
 # Docstrings.

@@ -233,32 +233,42 @@ def _collected(x: Tensor, reduction: str) -> Tensor:
 
 def cross_entropy(
     x: Tensor, target: Operand, reduction: str = "mean", label_smoothing: float = 0.0,
-    ignore_index: int = -100,
+    ignore_index: int = -100, weight: Operand | None = None,
 ) -> Tensor:  # fmt: skip
     """-log softmax(x) at the target: class numbers, or probabilities in x's shape. Classes are
-    axis 1, or the one axis of a vector; elements of `ignore_index` do not count."""
+    axis 1, or the one axis of a vector; elements of `ignore_index` do not count. With `weight`
+    each class counts so much, and the mean is over the weights of the targets."""
     axis = 1 if x.ndim > 1 else 0
     scores = x.log_softmax(axis)
     goal = tensor(target)
     classes = x.shape[axis]
     if goal.element[0] in "fb":
         p = goal * (1 - label_smoothing) + label_smoothing / classes if label_smoothing else goal
+        if weight is not None:
+            scores = scores * _along(weight, axis, x.ndim)
         loss = -(p * scores).sum(axis)
         return _collected(loss, reduction)
-    return _nll(scores, goal, axis, reduction, ignore_index, label_smoothing)
+    return _nll(scores, goal, axis, reduction, ignore_index, label_smoothing, weight)
 
 
 def nll_loss(
-    x: Tensor, target: Operand, reduction: str = "mean", ignore_index: int = -100
-) -> Tensor:
-    """The negative of x at the target's class numbers: x holds logarithms of probabilities."""
+    x: Tensor, target: Operand, reduction: str = "mean", ignore_index: int = -100,
+    weight: Operand | None = None,
+) -> Tensor:  # fmt: skip
+    """The negative of x at the target's class numbers: x holds logarithms of probabilities. See
+    cross_entropy for `ignore_index` and `weight`."""
     axis = 1 if x.ndim > 1 else 0
-    return _nll(x, tensor(target), axis, reduction, ignore_index, 0.0)
+    return _nll(x, tensor(target), axis, reduction, ignore_index, 0.0, weight)
+
+
+def _along(weight: Operand, axis: int, rank: int) -> Tensor:
+    return tensor(weight).reshape(tuple(-1 if k == axis else 1 for k in range(rank)))
 
 
 def _nll(
-    scores: Tensor, goal: Tensor, axis: int, reduction: str, ignored: int, smoothing: float
-) -> Tensor:
+    scores: Tensor, goal: Tensor, axis: int, reduction: str, ignored: int, smoothing: float,
+    weight: Operand | None,
+) -> Tensor:  # fmt: skip
     from uopc.frontend.creation import index_along
 
     expected = tuple(n for k, n in enumerate(scores.shape) if k != axis)
@@ -271,13 +281,17 @@ def _nll(
     wide = goal.unsqueeze(axis)
     chosen = wide == index_along(scores.shape[axis], axis, scores.ndim)
     # Chosen, not multiplied: a score of -inf elsewhere must not make NaN.
-    loss = -where(chosen, scores, 0.0).sum(axis)
+    weights = None if weight is None else _along(weight, axis, scores.ndim)
+    weighted = scores if weights is None else scores * weights
+    loss = -where(chosen, weighted, 0.0).sum(axis)
     if smoothing:
-        loss = loss * (1 - smoothing) - scores.mean(axis) * smoothing
+        loss = loss * (1 - smoothing) - weighted.mean(axis) * smoothing
     counted = goal != ignored
     loss = where(counted, loss, 0.0)
     if reduction == "mean":
-        return loss.sum() / counted.sum()
+        if weights is None:
+            return loss.sum() / counted.sum()
+        return loss.sum() / where(counted, where(chosen, weights, 0.0).sum(axis), 0.0).sum()
     return _collected(loss, reduction)
 
 

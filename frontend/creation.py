@@ -109,6 +109,19 @@ def full_like(x: Tensor, value: Number) -> Tensor:
     return wrap(nodes.full_like(value, x.node))
 
 
+def empty(*shape: Any, dtype: DTypeLike = "f32") -> Tensor:
+    """A tensor whose elements are not meant to be read: zeros."""
+    return zeros(*shape, dtype=dtype)
+
+
+def logspace(
+    start: float, stop: float, count: int, base: float = 10.0, dtype: DTypeLike = "f32"
+) -> Tensor:
+    """`count` powers of a base, the exponents from start to stop, both included."""
+    exponents = linspace(start, stop, count, dtype="f64")
+    return (exponents * math.log2(base)).exp2().cast(dtype)
+
+
 # -- random numbers --------------------------------------------------------------------------------
 
 
@@ -201,6 +214,52 @@ def normal(*shape: Any, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike = 
 def randperm(count: int, dtype: DTypeLike = "i32") -> Tensor:
     """The numbers 0 to count - 1 in random order."""
     return drawn(lambda g: g.permutation(count), (count,), type_name(dtype))
+
+
+def rand_like(x: Tensor) -> Tensor:
+    """Uniform from 0 to 1 in the shape and type of x."""
+    return rand(x.shape, dtype=x.element)
+
+
+def randn_like(x: Tensor) -> Tensor:
+    """Normal in the shape and type of x."""
+    return randn(x.shape, dtype=x.element)
+
+
+def bernoulli(x: Tensor) -> Tensor:
+    """1 with the probability that each element is, else 0, in x's type."""
+    return (rand(x.shape) < x).cast(x.element)
+
+
+def multinomial(weights: Tensor, count: int, replacement: bool = False) -> Tensor:
+    """Positions along the last axis, each drawn with a probability as its weight, in i32; every
+    one at most once unless there is `replacement`."""
+    if weights.ndim not in (1, 2):
+        raise bad("wrong-operands", f"weights of rank {weights.ndim}", "a vector or a matrix")
+    classes = weights.shape[-1]
+    if not replacement:
+        if count > classes:
+            raise bad("wrong-argument", f"{count} of {classes} positions without replacement")
+        # The largest of log(weight) + Gumbel noise is one drawn by weight; the next ones too.
+        noise = -(-(rand(weights.shape) + 1e-20).log()).log()
+        return (weights.cast("f32").log() + noise).topk(count)[1]
+    totals = weights.cast("f32").cumsum(-1)
+    draws = rand((*weights.shape[:-1], count)) * totals[..., -1:]
+    return (totals.unsqueeze(-2) <= draws.unsqueeze(-1)).sum(-1).minimum(classes - 1)
+
+
+def scaled_uniform(*shape: Any, dtype: DTypeLike = "f32") -> Tensor:
+    """Uniform from -1 to 1, over the root of the number of elements."""
+    sizes = shape_of(shape)
+    bound = 1 / math.sqrt(max(1, math.prod(sizes)))
+    return uniform(sizes, low=-bound, high=bound, dtype=dtype)
+
+
+def kaiming_normal(*shape: Any, a: float = 0.01, dtype: DTypeLike = "f32") -> Tensor:
+    """Normal with deviation sqrt(2 / ((1 + a*a) fan in))."""
+    sizes = shape_of(shape)
+    deviation = math.sqrt(2 / (1 + a * a) / max(1, math.prod(sizes[1:])))
+    return normal(sizes, std=deviation, dtype=dtype)
 
 
 def glorot_uniform(*shape: Any, dtype: DTypeLike = "f32") -> Tensor:

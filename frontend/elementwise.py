@@ -65,8 +65,12 @@ def mul(x: Operand, other: Operand) -> Tensor:
     return elementwise("mul", x, other)
 
 
-def div(x: Operand, other: Operand) -> Tensor:
-    """x / other, in floats."""
+def div(x: Operand, other: Operand, rounding_mode: str | None = None) -> Tensor:
+    """x / other, in floats; with `rounding_mode` "floor" floordiv, with "trunc" truncdiv."""
+    if rounding_mode is not None:
+        if rounding_mode not in ("floor", "trunc"):
+            raise bad("wrong-argument", f"rounding {rounding_mode!r}", "expected floor or trunc")
+        return (floordiv if rounding_mode == "floor" else truncdiv)(x, other)
     return elementwise("div", x, other, type_=float_type(_meet(x, other)))
 
 
@@ -103,7 +107,7 @@ def pow(x: Operand, other: Operand) -> Tensor:
     _no_bools(type_, "a power")
     if is_number(other) and not is_number(x):
         base = tensor(x).cast(type_)
-        special: dict[Any, Any] = {1: base.alias, 2: base.square, 3: base.cube}
+        special: dict[Any, Any] = {1: base.clone, 2: base.square, 3: base.cube}
         if is_float(type_):
             special |= {0.5: base.sqrt, -1: base.reciprocal, -0.5: base.rsqrt}
         if other in special and not isinstance(other, bool):
@@ -135,6 +139,12 @@ def neg(x: Tensor) -> Tensor:
     """-x."""
     _no_bools(x.node.type, "a negative")
     return elementwise("neg", x)
+
+
+def positive(x: Tensor) -> Tensor:
+    """+x."""
+    _no_bools(x.node.type, "+")
+    return x.clone()
 
 
 def abs(x: Tensor) -> Tensor:
@@ -382,6 +392,21 @@ def long(x: Tensor) -> Tensor:
     return cast(x, "i64")
 
 
+def short(x: Tensor) -> Tensor:
+    """In i16."""
+    return cast(x, "i16")
+
+
+def char(x: Tensor) -> Tensor:
+    """In i8."""
+    return cast(x, "i8")
+
+
+def byte(x: Tensor) -> Tensor:
+    """In ui8."""
+    return cast(x, "ui8")
+
+
 def bool_(x: Tensor) -> Tensor:
     """Whether not zero."""
     return cast(x, "i1")
@@ -417,9 +442,22 @@ def trunc(x: Tensor) -> Tensor:
     return _rounding("trunc", x)
 
 
-def round(x: Tensor) -> Tensor:
-    """Rounded to the nearest whole number, halves to the even one; integers as they are."""
-    return _rounding("round", x)
+def round(x: Tensor, decimals: int = 0) -> Tensor:
+    """Rounded to the nearest whole number, halves to the even one, or to so many decimals, as
+    numpy does it: times a power of ten and back. Integers stay as they are, for decimals >= 0."""
+    if decimals == 0:
+        return _rounding("round", x)
+    if not is_float(x.node.type):
+        if decimals > 0:
+            return x
+        raise bad("wrong-operands", f"{x.element} rounded to tens", "cast to a float first")
+    scale = 10.0 ** builtin_abs(decimals)
+    return (x * scale).round() / scale if decimals > 0 else (x / scale).round() * scale
+
+
+def builtin_abs(value: int) -> int:
+    """The magnitude of an int."""
+    return value if value >= 0 else -value
 
 
 def frac(x: Tensor) -> Tensor:

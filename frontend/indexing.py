@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from uopc.frontend import nodes
+from uopc.frontend import elementwise, nodes
 from uopc.frontend.core import (
     Operand,
     array_node,
     bad,
     broadcast_shapes,
+    is_number,
     is_tensor,
     one_axis,
     tensor,
     wrap,
 )
-from uopc.frontend.graph import Node, Shape, apply, constant, iota
+from uopc.frontend.graph import Array, Node, Shape, apply, constant, iota
 
 if TYPE_CHECKING:
     from uopc.frontend.tensor import Tensor
@@ -50,7 +51,9 @@ class _Plan:
 
 
 def _parse(x: Tensor, key: Any) -> _Plan:
-    items: list[Any] = [*key] if isinstance(key, tuple) else [key]  # pyright: ignore[reportUnknownVariableType] (of anything)
+    items: list[Any] = []
+    for item in key if isinstance(key, tuple) else (key,):  # pyright: ignore[reportUnknownVariableType] (of anything)
+        items += _mask_axes(item) if _is_mask(item) else (item,)
     real = sum(item is not None and item is not Ellipsis for item in items)
     if sum(item is Ellipsis for item in items) > 1:
         raise bad("bad-index", "an index has more than one '...'")
@@ -100,12 +103,39 @@ def _slice_bounds(item: Slice, size: int) -> tuple[int, int, int]:
 
 
 def _is_positions(item: object) -> bool:
-    return is_tensor(item) or isinstance(item, np.ndarray | list)
+    return is_tensor(item) or isinstance(item, np.ndarray | list | tuple | range | _MaskAxis)
+
+
+def _is_mask(item: Any) -> bool:
+    if isinstance(item, bool | np.bool_):
+        return False  # told as such where a position is expected
+    if is_tensor(item):
+        return bool(item.node.type == "i1")
+    return (
+        isinstance(item, np.ndarray | list | tuple)
+        and np.asarray(cast(Any, item)).dtype.kind == "b"
+    )
+
+
+@dataclass
+class _MaskAxis:
+    """What a mask means along one of its axes."""
+
+    positions: Any
+    size: int
+
+
+def _mask_axes(mask: Any) -> list[_MaskAxis]:
+    """The positions where a mask is true, axis by axis."""
+    array: Array = mask.numpy() if is_tensor(mask) else np.asarray(mask)
+    if array.ndim == 0:
+        raise bad("bad-index", "an index is a truth value", "write mask.where(a, b)")
+    return [_MaskAxis(p, n) for p, n in zip(np.nonzero(array), array.shape, strict=True)]
 
 
 def _position(item: Any, size: int, axis: int) -> int:
     if isinstance(item, bool | np.bool_):
-        raise _no_masks()
+        raise _no_truth_value()
     try:
         position = operator.index(item)
     except TypeError:
@@ -119,35 +149,37 @@ def _position(item: Any, size: int, axis: int) -> int:
     return position % size
 
 
-def _no_masks() -> Exception:
+def _no_truth_value() -> Exception:
     return bad(
         "bad-index",
-        "an index of truth values is not taken: the shape of its result depends on data",
-        "mask.where(a, b) chooses element by element; (mask.where(x, 0)).sum() adds up a part",
+        "an index is one truth value",
+        "a mask has axes; mask.where(a, b) chooses element by element",
     )
 
 
 def _positions(item: Any, size: int, axis: int) -> Node:
     if is_tensor(item):
         node: Node = item.node
-        if node.type == "i1":
-            raise _no_masks()
         if node.type[0] in "fb":
             raise bad("bad-index", f"positions are whole numbers, got {node.type}", "cast first")
-    else:
-        array = np.asarray(item)
-        if array.dtype.kind == "b":
-            raise _no_masks()
-        if array.size and array.dtype.kind not in "iu":
-            raise bad("bad-index", f"positions are whole numbers, got {array.dtype}")
-        if array.size and not (-size <= int(array.min()) and int(array.max()) < size):
+        return wrapped_positions(node, size)
+    if isinstance(item, _MaskAxis):
+        if item.size != size:
             raise bad(
-                "bad-index",
-                f"positions {array.min()} to {array.max()} are not all inside of axis {axis} of "
-                f"size {size}",
+                "bad-index", f"a mask of size {item.size} along axis {axis}, which has size {size}"
             )
-        node = array_node(array.astype(np.int64))
-    return wrapped_positions(node, size)
+        item = item.positions
+    array = np.asarray(item)
+    if array.size and array.dtype.kind not in "iu":
+        raise bad("bad-index", f"positions are whole numbers, got {array.dtype}")
+    if array.size and not (-size <= int(array.min()) and int(array.max()) < size):
+        raise bad(
+            "bad-index",
+            f"positions {array.min()} to {array.max()} are not all inside of axis {axis} of "
+            f"size {size}",
+        )
+    wide = array.astype(np.int64)
+    return array_node(np.where(wide < 0, wide + size, wide))
 
 
 def wrapped_positions(node: Node, size: int) -> Node:
@@ -235,6 +267,8 @@ def index_select(x: Tensor, axis: int, indices: Operand) -> Tensor:
 
 def with_item(x: Tensor, key: Any, value: Operand) -> Tensor:
     """x with the elements at `key` replaced, as numpy does for `x[key] = value`; x stays."""
+    if is_tensor(key) and key.node.type == "i1" and key.shape == x.shape and _is_one(value):
+        return elementwise.where(key, tensor(value).reshape(()).cast(x.element), x)
     plan = _parse(x, key)
     if plan.arrays:
         return _scattered(x, plan, key, value)
@@ -242,6 +276,10 @@ def with_item(x: Tensor, key: Any, value: Operand) -> Tensor:
     placed = placed_node(part, x.shape, plan.begins, plan.counts, plan.steps)
     mask = _mask(x.shape, plan)
     return wrap(placed if mask is None else nodes.where(mask, placed, x.node))
+
+
+def _is_one(value: Any) -> bool:
+    return is_number(value) or (is_tensor(value) and value.size == 1)
 
 
 def _filled(value: Any, plan: _Plan, x: Tensor) -> Node:

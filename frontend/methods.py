@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from uopc.frontend import (
     activations,
+    arranging,
     autodiff,
     creation,
     elementwise,
@@ -16,6 +17,8 @@ from uopc.frontend import (
     products,
     reals,
     reductions,
+    special,
+    statistics,
     windows,
 )
 
@@ -71,6 +74,10 @@ class Methods:
     bitwise_not = elementwise.bitwise_not
     lshift = elementwise.lshift
     rshift = elementwise.rshift
+    short = elementwise.short
+    byte = elementwise.byte
+    char = elementwise.char
+    positive = elementwise.positive
     popcount = elementwise.popcount
     cast = elementwise.cast
     bitcast = elementwise.bitcast
@@ -115,6 +122,23 @@ class Methods:
     clip = elementwise.clamp
     astype = elementwise.cast
     to = elementwise.cast
+    type = elementwise.cast
+    subtract = elementwise.sub
+    multiply = elementwise.mul
+    divide = elementwise.div
+    true_divide = elementwise.div
+    floor_divide = elementwise.floordiv
+    remainder = elementwise.mod
+    negative = elementwise.neg
+    absolute = elementwise.abs
+    less = elementwise.lt
+    less_equal = elementwise.le
+    greater = elementwise.gt
+    greater_equal = elementwise.ge
+    not_equal = elementwise.ne
+    arctan2 = elementwise.atan2
+    fix = elementwise.trunc
+    sgn = elementwise.sign
 
     def __eq__(self, other: object) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride] (elementwise, as in numpy)
         return elementwise.eq(cast("Tensor", self), cast("Operand", other))
@@ -141,8 +165,25 @@ class Methods:
     __isub__ = operators.isub
     __imul__ = operators.imul
     __itruediv__ = operators.itruediv
+    __ifloordiv__ = operators.ifloordiv
+    __imod__ = operators.imod
+    __ipow__ = operators.ipow
+    __imatmul__ = operators.imatmul
+    __iand__ = operators.iand
+    __ior__ = operators.ior
+    __ixor__ = operators.ixor
+    __ilshift__ = operators.ilshift
+    __irshift__ = operators.irshift
     __setitem__ = operators.setitem
     __iter__ = operators.iterate
+    __contains__ = operators.contains
+    __format__ = operators.text
+    __rlshift__ = operators.rlshift
+    __rrshift__ = operators.rrshift
+    __divmod__ = operators.divmod_
+    __rdivmod__ = operators.rdivmod
+    __pos__ = elementwise.positive
+    __round__ = elementwise.round
     assign = operators.assign
 
     # -- functions of reals ------------------------------------------------------------------------
@@ -170,6 +211,35 @@ class Methods:
     acosh = reals.acosh
     atanh = reals.atanh
     erf = reals.erf
+    arcsin = reals.asin
+    arccos = reals.acos
+    arctan = reals.atan
+    arcsinh = reals.asinh
+    arccosh = reals.acosh
+    arctanh = reals.atanh
+
+    # -- less common functions of elements ---------------------------------------------------------
+
+    erfc = special.erfc
+    logit = special.logit
+    sinc = special.sinc
+    xlogy = special.xlogy
+    heaviside = special.heaviside
+    nan_to_num = special.nan_to_num
+    signbit = special.signbit
+    isposinf = special.isposinf
+    isneginf = special.isneginf
+    fmax = special.fmax
+    fmin = special.fmin
+    deg2rad = special.deg2rad
+    rad2deg = special.rad2deg
+    ldexp = special.ldexp
+    float_power = special.float_power
+    isin = special.isin
+    allclose = special.allclose
+    equal = special.equal
+    clamp_min = special.clamp_min
+    clamp_max = special.clamp_max
 
     # -- reductions --------------------------------------------------------------------------------
 
@@ -195,6 +265,24 @@ class Methods:
     cummax = reductions.cummax
     cummin = reductions.cummin
     logcumsumexp = reductions.logcumsumexp
+    amax = reductions.max
+    amin = reductions.min
+
+    # -- statistics --------------------------------------------------------------------------------
+
+    std_mean = statistics.std_mean
+    var_mean = statistics.var_mean
+    aminmax = statistics.aminmax
+    ptp = statistics.ptp
+    nansum = statistics.nansum
+    nanmean = statistics.nanmean
+    average = statistics.average
+    median = statistics.median
+    quantile = statistics.quantile
+    cov = statistics.cov
+    corrcoef = statistics.corrcoef
+    cosine_similarity = statistics.cosine_similarity
+    dist = statistics.dist
 
     # -- shapes ------------------------------------------------------------------------------------
 
@@ -224,6 +312,26 @@ class Methods:
     view = movement.reshape
     repeat = movement.tile
     swapaxes = movement.transpose
+    swapdims = movement.transpose
+    movedim = movement.moveaxis
+    ravel = movement.flatten
+    narrow = arranging.narrow
+    select = arranging.select
+    expand_as = arranging.expand_as
+    reshape_as = arranging.reshape_as
+    pad_to = arranging.pad_to
+    shrink_to = arranging.shrink_to
+    rot90 = arranging.rot90
+    fliplr = arranging.fliplr
+    flipud = arranging.flipud
+    atleast_1d = arranging.atleast_1d
+    atleast_2d = arranging.atleast_2d
+    atleast_3d = arranging.atleast_3d
+    tensor_split = arranging.tensor_split
+    unfold = arranging.unfold
+    diff = arranging.diff
+    rearrange = arranging.rearrange
+    view_as = arranging.reshape_as
 
     T = property(movement.reversed_axes)
     mT = property(movement.swapped_last)
@@ -232,6 +340,13 @@ class Methods:
 
     take = indexing.take
     index_select = indexing.index_select
+    take_along_dim = ordering.take_along_dim
+    index_add = ordering.index_add
+    index_copy = ordering.index_copy
+    index_fill = ordering.index_fill
+    index_put = ordering.index_put
+    nonzero = ordering.nonzero
+    masked_select = ordering.masked_select
     __getitem__ = indexing.getitem
 
     # -- order and place ---------------------------------------------------------------------------
@@ -242,6 +357,9 @@ class Methods:
     gather = ordering.gather
     scatter = ordering.scatter
     scatter_add = ordering.scatter_add
+    scatter_reduce = ordering.scatter_reduce
+    kthvalue = ordering.kthvalue
+    argwhere = ordering.nonzero
     one_hot = ordering.one_hot
     embedding = ordering.embedding
     searchsorted = ordering.searchsorted
@@ -257,6 +375,16 @@ class Methods:
     __matmul__ = products.matmul
     mm = products.matmul
     bmm = products.matmul
+    vdot = products.vdot
+    tensordot = products.tensordot
+    kron = products.kron
+    cross = products.cross
+    trace = products.trace
+    addmm = products.addmm
+    newton_schulz = products.newton_schulz
+    baddbmm = products.addmm
+    inner = products.dot
+    ger = products.outer
 
     # -- windows -----------------------------------------------------------------------------------
 
@@ -273,6 +401,11 @@ class Methods:
     conv_transpose3d = windows.conv_transpose
     max_pool2d = windows.max_pool
     avg_pool2d = windows.avg_pool
+    max_pool_with_indices = windows.max_pool_with_indices
+    max_unpool = windows.max_unpool
+    adaptive_avg_pool = windows.adaptive_avg_pool
+    adaptive_max_pool = windows.adaptive_max_pool
+    max_unpool2d = windows.max_unpool
 
     # -- networks ----------------------------------------------------------------------------------
 
@@ -310,6 +443,10 @@ class Methods:
     cross_entropy = activations.cross_entropy
     nll_loss = activations.nll_loss
     sparse_categorical_crossentropy = activations.sparse_categorical_crossentropy
+    binary_crossentropy = activations.binary_cross_entropy
+    binary_crossentropy_logits = activations.binary_cross_entropy_with_logits
+    batchnorm = activations.batch_norm
+    smooth_l1_loss = activations.huber_loss
     binary_cross_entropy = activations.binary_cross_entropy
     binary_cross_entropy_with_logits = activations.binary_cross_entropy_with_logits
     mse_loss = activations.mse_loss
@@ -335,6 +472,15 @@ class Methods:
     zeros_like = creation.zeros_like
     ones_like = creation.ones_like
     full_like = creation.full_like
+    rand_like = creation.rand_like
+    randn_like = creation.randn_like
+    bernoulli = creation.bernoulli
+    multinomial = creation.multinomial
+    empty_like = creation.zeros_like
+    empty = staticmethod(creation.empty)
+    logspace = staticmethod(creation.logspace)
+    scaled_uniform = staticmethod(creation.scaled_uniform)
+    kaiming_normal = staticmethod(creation.kaiming_normal)
     manual_seed = staticmethod(creation.manual_seed)
     rand = staticmethod(creation.rand)
     randn = staticmethod(creation.randn)
@@ -348,6 +494,13 @@ class Methods:
     stack = movement.stack
     broadcast_tensors = staticmethod(movement.broadcast_tensors)
     meshgrid = staticmethod(movement.meshgrid)
+    vstack = staticmethod(arranging.vstack)
+    hstack = staticmethod(arranging.hstack)
+    dstack = staticmethod(arranging.dstack)
+    column_stack = staticmethod(arranging.column_stack)
+    block_diag = staticmethod(arranging.block_diag)
+    tril_indices = staticmethod(arranging.tril_indices)
+    triu_indices = staticmethod(arranging.triu_indices)
     concatenate = movement.cat
     einsum = staticmethod(products.einsum)
     no_grad = staticmethod(autodiff.no_grad)

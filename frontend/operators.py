@@ -47,6 +47,51 @@ def itruediv(x: Tensor, other: Operand) -> Tensor:
     return assign(x, x / other)
 
 
+def ifloordiv(x: Tensor, other: Operand) -> Tensor:
+    """`x //= other`, in x's type."""
+    return assign(x, x // other)
+
+
+def imod(x: Tensor, other: Operand) -> Tensor:
+    """`x %= other`, in x's type."""
+    return assign(x, x % other)
+
+
+def ipow(x: Tensor, other: Operand) -> Tensor:
+    """`x **= other`, in x's type."""
+    return assign(x, x**other)
+
+
+def imatmul(x: Tensor, other: Operand) -> Tensor:
+    """`x @= other`, in x's type."""
+    return assign(x, x @ other)
+
+
+def iand(x: Tensor, other: Operand) -> Tensor:
+    """`x &= other`, in x's type."""
+    return assign(x, x & other)
+
+
+def ior(x: Tensor, other: Operand) -> Tensor:
+    """`x |= other`, in x's type."""
+    return assign(x, x | other)
+
+
+def ixor(x: Tensor, other: Operand) -> Tensor:
+    """`x ^= other`, in x's type."""
+    return assign(x, x ^ other)
+
+
+def ilshift(x: Tensor, other: Operand) -> Tensor:
+    """`x <<= other`, in x's type."""
+    return assign(x, x << other)
+
+
+def irshift(x: Tensor, other: Operand) -> Tensor:
+    """`x >>= other`, in x's type."""
+    return assign(x, x >> other)
+
+
 def radd(x: Tensor, other: Operand) -> Tensor:
     """`other + x`."""
     return elementwise.add(other, x)
@@ -97,6 +142,26 @@ def rxor(x: Tensor, other: Operand) -> Tensor:
     return elementwise.bitwise_xor(other, x)
 
 
+def rlshift(x: Tensor, other: Operand) -> Tensor:
+    """`other << x`."""
+    return elementwise.lshift(other, x)
+
+
+def rrshift(x: Tensor, other: Operand) -> Tensor:
+    """`other >> x`."""
+    return elementwise.rshift(other, x)
+
+
+def divmod_(x: Operand, other: Operand) -> tuple[Tensor, Tensor]:
+    """`divmod(x, other)`: x // other and x % other."""
+    return elementwise.floordiv(x, other), elementwise.mod(x, other)
+
+
+def rdivmod(x: Tensor, other: Operand) -> tuple[Tensor, Tensor]:
+    """`divmod(other, x)`."""
+    return divmod_(other, x)
+
+
 def rmatmul(x: Tensor, other: Operand) -> Tensor:
     """`other @ x`."""
     return products.matmul(tensor(other), x)
@@ -107,3 +172,13 @@ def iterate(x: Tensor) -> Iterator[Tensor]:
     if x.ndim == 0:
         raise bad("bad-axis", "a tensor of rank 0 cannot be walked over")
     return iter(x.unbind())
+
+
+def contains(x: Tensor, value: Operand) -> bool:
+    """Whether an element is equal to a value: `value in x`."""
+    return bool((x == value).any().item())
+
+
+def text(x: Tensor, spec: str) -> str:
+    """`format(x, spec)`: of a tensor of one element its number's, else its repr."""
+    return format(x.item(), spec) if spec and x.size == 1 else format(repr(x), spec)

@@ -7,13 +7,26 @@ in one fused kernel, without memory: meant for axes of up to a few thousand elem
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from uopc.frontend import nodes
-from uopc.frontend.core import Operand, bad, one_axis, tensor, wrap
+from uopc.frontend.core import (
+    Number,
+    Operand,
+    array_node,
+    bad,
+    broadcast_shapes,
+    one_axis,
+    tensor,
+    wrap,
+)
 from uopc.frontend.creation import index_along
+from uopc.frontend.elementwise import limits_of, where
 from uopc.frontend.graph import Node, iota
-from uopc.frontend.indexing import take_node, wrapped_positions
+from uopc.frontend.indexing import getitem, take_node, with_item, wrapped_positions
 
 if TYPE_CHECKING:
     from uopc.frontend.tensor import Tensor
@@ -91,6 +104,26 @@ def gather(x: Tensor, axis: int, index: Operand) -> Tensor:
     return wrap(take_node(nodes.reshape(x.node, (x.size,)), positions, 0))
 
 
+def take_along_dim(x: Tensor, index: Operand, axis: int = -1) -> Tensor:
+    """`gather` with the axis last, as numpy.take_along_axis has it; other axes broadcast."""
+    at, places = one_axis(axis, x.ndim), tensor(index)
+    shape = broadcast_shapes(
+        *[tuple(1 if k == at else n for k, n in enumerate(t.shape)) for t in (x, places)]
+    )
+    a, b = (t.expand(tuple(t.shape[at] if k == at else n for k, n in enumerate(shape)))
+            for t in (x, places))  # fmt: skip
+    return gather(a, at, b)
+
+
+def kthvalue(x: Tensor, k: int, axis: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The k-th smallest of an axis, from 1, and its position."""
+    at = one_axis(axis, x.ndim)
+    values, places = topk(x, k, at, largest=False)
+    found = [t[(*[slice(None)] * at, slice(k - 1, k))] for t in (values, places)]
+    a, b = found if keepdim else (t.squeeze(at) for t in found)
+    return a, b
+
+
 SCATTER = {None: "set", "add": "add", "sum": "add", "multiply": "mul", "prod": "mul",
            "amax": "max", "amin": "min"}  # fmt: skip
 
@@ -122,6 +155,80 @@ def scatter(
 def scatter_add(x: Tensor, axis: int, index: Operand, source: Operand) -> Tensor:
     """scatter with addition."""
     return scatter(x, axis, index, source, "add")
+
+
+REDUCE = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "mean": "add"}
+
+
+def scatter_reduce(
+    x: Tensor, axis: int, index: Operand, source: Operand, reduce: str, include_self: bool = True
+) -> Tensor:
+    """torch.scatter_reduce: elements of `source` combined at positions along an axis by sum, prod,
+    mean, amax or amin; with what is there, or without it where something comes."""
+    if reduce not in REDUCE:
+        raise bad("wrong-argument", f"there is no reduction {reduce!r}",
+                  f"expected one of {', '.join(REDUCE)}")  # fmt: skip
+    places = tensor(index)
+    low, high = limits_of(x.element)
+    ones = x.ones_like()
+    hits = (ones * 0).scatter(axis, places, ones.flatten()[:1].reshape(()), "add")
+    start: dict[str, Any] = {"sum": 0, "mean": 0, "prod": 1, "amax": low, "amin": high}
+    base = x if include_self else where(hits > 0, start[reduce], x)
+    mode = {"sum": "add", "mean": "add", "prod": "multiply"}.get(reduce, reduce)
+    result = base.scatter(axis, places, source, mode)
+    if reduce != "mean":
+        return result
+    count = hits + 1 if include_self else hits.maximum(1)
+    return result / count if x.element[0] in "fb" else result // count
+
+
+def index_add(x: Tensor, axis: int, index: Operand, source: Operand, alpha: Number = 1) -> Tensor:
+    """x with slices of `source` added at positions along an axis."""
+    return _at_positions("add", x, axis, index, tensor(source) * alpha)
+
+
+def index_copy(x: Tensor, axis: int, index: Operand, source: Operand) -> Tensor:
+    """x with slices of `source` at positions along an axis; the last of one position stays."""
+    return _at_positions("set", x, axis, index, tensor(source))
+
+
+def index_fill(x: Tensor, axis: int, index: Operand, value: Operand) -> Tensor:
+    """x with one number at positions along an axis."""
+    return _at_positions("set", x, axis, index, tensor(value))
+
+
+def _at_positions(kind: str, x: Tensor, axis: int, index: Operand, source: Tensor) -> Tensor:
+    at, places = one_axis(axis, x.ndim), tensor(index).flatten()
+    shape = tuple(places.size if k == at else n for k, n in enumerate(x.shape))
+    updates = source.cast(x.element).expand(shape)
+    positions = wrapped_positions(places.node, x.shape[at])
+    return wrap(nodes.scatter(kind, x.node, positions, updates.node, at))
+
+
+def index_put(
+    x: Tensor, indices: Sequence[Operand], values: Operand, accumulate: bool = False
+) -> Tensor:
+    """x with values at positions given axis by axis, in place of what is there, or added."""
+    key = tuple(indices)
+    if not accumulate:
+        return with_item(x, key, values)
+    places = wrap(iota(0, (x.size,), "i64")).reshape(x.shape)[key]
+    added = tensor(values).cast(x.element).expand(places.shape).flatten()
+    flat = nodes.scatter("add", x.flatten().node, places.flatten().node, added.node, 0)
+    return wrap(nodes.reshape(flat, x.shape))
+
+
+def nonzero(x: Tensor) -> Tensor:
+    """The positions of what is not zero, one a row, in i32. x is computed, since the result's
+    shape depends on it: not in a function that is being traced."""
+    return wrap(array_node(np.argwhere(x.numpy()), "i32"))
+
+
+def masked_select(x: Tensor, mask: Operand) -> Tensor:
+    """What is chosen by a mask, as a vector. The mask is computed: see `nonzero`."""
+    m = tensor(mask).cast("i1")
+    shape = broadcast_shapes(x.shape, m.shape)
+    return getitem(x.expand(shape), m.expand(shape))
 
 
 def one_hot(x: Tensor, classes: int) -> Tensor:

@@ -7,10 +7,20 @@ summed in f32.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from uopc.frontend import nodes
-from uopc.frontend.core import Operand, bad, broadcast_shapes, meet_types, tensor, wrap
+from uopc.frontend.core import (
+    Number,
+    Operand,
+    bad,
+    broadcast_shapes,
+    meet_types,
+    one_axis,
+    tensor,
+    wrap,
+)
 from uopc.frontend.elementwise import where
 from uopc.frontend.graph import Node
 
@@ -67,6 +77,76 @@ def dot(x: Tensor, other: Operand) -> Tensor:
 def outer(x: Tensor, other: Operand) -> Tensor:
     """Each element of one vector times each of another."""
     return x.flatten().unsqueeze(1) * tensor(other).flatten().unsqueeze(0)
+
+
+def vdot(x: Tensor, other: Operand) -> Tensor:
+    """The product of all elements with all others, added up."""
+    return matmul(x.flatten(), tensor(other).flatten())
+
+
+def tensordot(x: Tensor, other: Operand, axes: int | Sequence[Any] = 2) -> Tensor:
+    """numpy.tensordot: summed over the last axes of x and the first of other, so many; or over two
+    lists of axes."""
+    b = tensor(other)
+    if isinstance(axes, int):
+        first, second = list(range(x.ndim - axes, x.ndim)), list(range(axes))
+    else:
+        first, second = (
+            [one_axis(a, rank) for a in ([given] if isinstance(given, int) else given)]
+            for given, rank in zip(axes, (x.ndim, b.ndim), strict=True)
+        )
+    if len(first) != len(second) or min([*first, 0]) < 0 or len(second) > b.ndim:
+        raise bad("wrong-argument", f"tensordot over axes {axes} of ranks {x.ndim} and {b.ndim}")
+    kept = [k for k in range(x.ndim) if k not in first]
+    others = [k for k in range(b.ndim) if k not in second]
+    inner = math.prod(x.shape[k] for k in first)
+    left = x.permute((*kept, *first)).reshape((math.prod(x.shape[k] for k in kept), inner))
+    right = b.permute((*second, *others))
+    right = right.reshape((math.prod(b.shape[k] for k in second), -1 if others else 1))
+    shape = (*(x.shape[k] for k in kept), *(b.shape[k] for k in others))
+    return matmul(left, right).reshape(shape)
+
+
+def kron(x: Tensor, other: Operand) -> Tensor:
+    """The Kronecker product: each element of x times the whole of other."""
+    b = tensor(other)
+    rank = max(x.ndim, b.ndim)
+    first, second = ((1,) * (rank - t.ndim) + t.shape for t in (x, b))
+    a = x.reshape(tuple(n for size in first for n in (size, 1)))
+    c = b.reshape(tuple(n for size in second for n in (1, size)))
+    return (a * c).reshape(tuple(m * n for m, n in zip(first, second, strict=True)))
+
+
+def cross(x: Tensor, other: Operand, axis: int = -1) -> Tensor:
+    """The vector product along an axis of size 3."""
+    b = tensor(other)
+    at = one_axis(axis, x.ndim)
+    if x.shape[at] != 3 or b.shape[axis] != 3:
+        raise bad("wrong-operands", f"a vector product along an axis of size {x.shape[at]}")
+    up, down = [1, 2, 0], [2, 0, 1]
+    return x.take(up, axis) * b.take(down, axis) - x.take(down, axis) * b.take(up, axis)
+
+
+def trace(x: Tensor) -> Tensor:
+    """The sum of the diagonal of the last two axes."""
+    return x.diagonal().sum(-1)
+
+
+def addmm(x: Operand, a: Tensor, b: Operand, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """beta * x + alpha * (a @ b), also for batches."""
+    return tensor(x) * beta + matmul(a, b) * alpha
+
+
+def newton_schulz(x: Tensor, steps: int = 5, eps: float = 1e-7) -> Tensor:
+    """An approximately orthogonal matrix close to x, by the quintic iteration of the optimizer
+    Muon: X <- a X + (b A + c A A) X with A = X X^T, coefficients 3.4445, -4.7750, 2.0315."""
+    turned = x.shape[-2] > x.shape[-1]
+    y = x.mT if turned else x
+    y = y / (y.norm(2, (-2, -1), keepdim=True) + eps)
+    for _ in range(steps):
+        a = matmul(y, y.mT)
+        y = y * 3.4445 + matmul(a * -4.7750 + matmul(a, a) * 2.0315, y)
+    return y.mT if turned else y
 
 
 def linear(x: Tensor, weight: Operand, bias: Operand | None = None) -> Tensor:
@@ -171,13 +251,21 @@ def scaled_dot_product_attention(
     dropout: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
+    enable_gqa: bool = False,
 ) -> Tensor:
     """softmax(query key^T * scale + mask) value, over the last two axes; scale is 1/sqrt(d).
+
+    With `enable_gqa` several heads of the query (axis -3) share one of key and value.
 
     A mask of truth values says what may be seen, one of numbers is added. A row that may see
     nothing gives 0, and passes no gradient.
     """
     k, v = tensor(key), tensor(value)
+    if enable_gqa:
+        heads = query.shape[-3]
+        if heads % k.shape[-3] or heads % v.shape[-3]:
+            raise bad("wrong-operands", f"{heads} heads of queries share {k.shape[-3]} of keys")
+        k, v = (t.repeat_interleave(heads // t.shape[-3], -3) for t in (k, v))
     scores = matmul(query, k.mT) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
     if is_causal:
         rows, columns = scores.shape[-2:]

@@ -14,6 +14,7 @@ are attached in methods.py.
 
 from __future__ import annotations
 
+import array
 import weakref
 from collections.abc import Sequence
 from typing import Any, cast
@@ -113,6 +114,14 @@ class Tensor(Methods):
         """How much memory the elements take."""
         return self.size * element_type_named(self._node.type).bytes
 
+    def element_size(self) -> int:
+        """How many bytes one element takes."""
+        return element_type_named(self._node.type).bytes
+
+    def is_floating_point(self) -> bool:
+        """Whether the elements are floats."""
+        return element_type_named(self._node.type).is_float
+
     def numel(self) -> int:
         """The number of elements."""
         return self.size
@@ -204,8 +213,17 @@ class Tensor(Methods):
         return view
 
     def __dlpack__(self, **options: Any) -> Any:
-        # Elements are never written once they are computed, so the exporter gives a copy.
+        """The elements for another library: those themselves, marked as not to be written, if it
+        knows that mark (DLPack 1.0) and asks for no copy; else a copy."""
+        if (options.get("max_version") or (0, 0)) >= (1, 0) and options.get("copy") is not True:
+            return self.__array__().__dlpack__(**options)
+        if options.get("copy") is False:
+            raise BufferError("without a mark against writing (DLPack 1.0) there is only a copy")
         return self.numpy().__dlpack__(**options)
+
+    def data(self) -> memoryview:
+        """The elements as a memoryview that cannot be written; no copy."""
+        return memoryview(cast(Any, self.__array__()))
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
@@ -237,8 +255,12 @@ class Tensor(Methods):
         return Tensor.from_numpy(np.from_dlpack(value))
 
     @staticmethod
-    def from_buffer(data: Any, dtype: DTypeLike = "ui8") -> Tensor:
-        """A vector on the memory of an object with Python's buffer protocol."""
+    def from_buffer(data: Any, dtype: DTypeLike | None = None) -> Tensor:
+        """A tensor on the memory of an object with Python's buffer protocol, in its own shape and
+        type; with `dtype` a vector of its bytes read as such."""
+        if dtype is None:
+            view = memoryview(data)
+            return Tensor.from_numpy(np.asarray(cast(Any, view)))
         row = element_type_named(type_name(dtype))
         return Tensor.from_numpy(np.frombuffer(data, row.numpy))
 
@@ -288,9 +310,14 @@ class Tensor(Methods):
         """The same value, with a buffer of its own that readers share."""
         return Tensor.of_node(apply("stage", (self.node,), ("contiguous",)))
 
-    def alias(self) -> Tensor:
-        """Another tensor of the same value."""
-        return Tensor.of_node(self.node)
+    def clone(self) -> Tensor:
+        """Another tensor of the same value, through which gradients flow. Elements never change,
+        so that it costs nothing."""
+        node = self.node
+        # Of a leaf its identity in the graph, so that the clone is none.
+        return Tensor.of_node(
+            apply("reshape", (node,), (node.shape,)) if node.op == "leaf" else node
+        )
 
     # -- change -----------------------------------------------------------------------------------
 
@@ -310,8 +337,10 @@ def _as_array(data: Any) -> Any:
     """What is no number, list or array, as the array that it makes of itself."""
     if isinstance(data, list | tuple):
         return _plain_list(cast(Sequence[Any], data))
-    if isinstance(data, bytes | bytearray | memoryview):
+    if isinstance(data, bytes | bytearray):
         return np.frombuffer(cast(Any, data), np.uint8)
+    if isinstance(data, memoryview | array.array):
+        return np.asarray(cast(Any, data))
     if isinstance(data, np.ma.MaskedArray) or type(data) is np.ndarray:
         return cast(Any, data)
     if hasattr(data, "__array__"):

@@ -186,7 +186,10 @@ INDEXES: list[Any] = [
     slice(2, 2), slice(10, None), None, ..., (slice(None), 1), (..., 0), (None, slice(1), None),
     (1, ..., slice(None, None, -2)), [0, 2, -1], ([0, 1], [1, -2]), (slice(None), [0, 0, 2]),
     (0, slice(None), [1, 0]), ([[0, 1], [2, 3]],), ([1, 0], slice(None), [0, 1]), (), (..., [1, 0]),
-    (slice(1, 1), [0]), ([], slice(None)),
+    (slice(1, 1), [0]), ([], slice(None)), range(1, 3), ((0, 1), (2, 2)), ((0, 2),),
+    [True, False, True, True], ([1, 0], [True, False, True]), (..., [False] * 4 + [True]),
+    np.arange(12).reshape(4, 3) % 5 == 0, [False] * 4, (slice(None, None, -1), [-1, 0], None),
+    np.uint8(2), np.array(-1), (None, [1, -2], ...),
 ]  # fmt: skip
 
 
@@ -226,7 +229,8 @@ def test_indexing_writes_as_numpy():
     ("index", "words"),
     [
         (4, "outside"), (-5, "outside"), ((0, 0, 0, 0), "rank"), ([4], "inside"), (1.5, "float"),
-        ((..., ...), "more than one"), (True, "truth"), ([True, False, True, True], "truth"),
+        ((..., ...), "more than one"), (True, "truth"), ([True, False], "size 2 along axis 0"),
+        (np.array(True), "truth"), ((0, [True] * 4), "size 4 along axis 1"),
     ],
 )  # fmt: skip
 def test_wrong_indexes_are_told(index: Any, words: str):
