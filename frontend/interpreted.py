@@ -18,7 +18,7 @@ from xdsl.ir import SSAValue
 from uopc.dialects.errors import UopcError
 from uopc.dialects.sizes import sizes_of, symbols_in
 from uopc.dialects.tensor_elementwise import element_of, tensor_of
-from uopc.interpreters.programs import programs
+from uopc.interpreters.programs import Input, Program, programs
 from uopc.interpreters.tensor import find_function, run_function
 from uopc.lowering.plan import Buffer, Plan, Symbol
 from uopc.runtime import debug as debug_output
@@ -37,7 +37,14 @@ class InterpretedExecutable:
     ) -> None:
         self._module = module
         self._lowered: tuple[ModuleOp, tuple[Plan, ...]] | None = None
-        self.plan = describe_function(find_function(module, _chosen(module, function)))
+        name = _chosen(module, function)
+        (program,) = programs(module, name) or (None,)
+        self._linear = program if program is not None and program.level == "linear" else None
+        """The program where it is written in loops already."""
+        if self._linear is not None:
+            self.plan = describe_linear(self._linear)
+        else:
+            self.plan = describe_function(find_function(module, name))
         self.debug = environment.debug_level() if debug is None else debug
         self._binder = ShapeBinder(self.plan)
         self._signature = Signature(self.plan, self._binder.free)
@@ -56,7 +63,10 @@ class InterpretedExecutable:
         inputs, shapes, _ = self._signature.admit(values)
         binding = self._binder.bind(shapes, sizes)
         symbols = dict(zip((s.name for s in self.plan.symbols), binding.sizes, strict=True))
-        if self._lowered is None:
+        if self._linear is not None:
+            found = self._linear.run(inputs, symbols).results
+            results = [found[n] for n in range(len(self.plan.outputs))]
+        elif self._lowered is None:
             results = run_function(self._module, self.plan.name, inputs, symbols)
         else:
             results = self._run_lowered(*self._lowered, inputs, symbols)
@@ -128,6 +138,28 @@ def describe_function(op: FuncOp) -> Plan:
     ]
     symbols = tuple(Symbol(s.name, s.lower, s.upper) for s in symbols_in(sizes))
     return Plan(op.sym_name.data, symbols, inputs=inputs, outputs=outputs)
+
+
+def describe_linear(program: Program) -> Plan:
+    """What a function of loops takes and writes, as a plan without kernels.
+
+    Raises UopcError [index-unbound] where a buffer's shape is known to a caller only.
+    """
+
+    def buffer(ref: str, value: Input) -> Buffer:
+        sizes = [n for n in value.sizes if n is not None]
+        if len(sizes) != len(value.sizes):
+            raise UopcError(
+                "index-unbound",
+                f"nothing tells the sizes of '{value.name}' of @{program.name}",
+                hint="give its sizes as numbers, or run the program before it is lowered",
+            )
+        return Buffer(ref, value.name, value.row.name, tuple(sizes))
+
+    inputs = tuple(buffer(f"in{n}", value) for n, value in enumerate(program.inputs))
+    outputs = tuple(buffer(f"out{n}", value) for n, value in enumerate(program.written))
+    symbols = tuple(Symbol(*symbol) for symbol in program.symbols)
+    return Plan(program.name, symbols, inputs=inputs, outputs=outputs)
 
 
 def _argument_name(op: FuncOp, position: int, value: SSAValue) -> str:

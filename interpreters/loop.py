@@ -309,7 +309,7 @@ class _Part:
     def load(self, op: loop.LoadOp | loop.ReadOp) -> Spread:
         free = self.kernel.free_operands(op)
         indices = self.expressions(op.map, op.indices)
-        mask = self.needed(op, free) if isinstance(op, loop.LoadOp) or op.where else None
+        mask = self.needed(op, free)
         data: Array
         outer: tuple[int, ...] = ()
         if op.buffer in self.kernel.buffers:
@@ -334,7 +334,7 @@ class _Part:
         else:
             result = np.asarray(data[(*places, *own)])
             result = result.reshape(result.shape or [1] * len(axes))
-        if allowed is not None:
+        if allowed is not None and (isinstance(op, loop.LoadOp) or op.where):
             result = where(allowed, result, data.dtype.type(0))
         return Spread(np.asarray(result), axes)
 

@@ -86,6 +86,8 @@ class Program:
     """Sizes that a call may choose: name, and the bounds."""
     inputs: tuple[Input, ...]
     runner: Callable[[Sequence[Array], Mapping[str, int], Shapes], Outcome]
+    written: tuple[Input, ...] = ()
+    """The results of a linear program, by position."""
 
     def run(
         self,
@@ -209,19 +211,27 @@ class _Argument:
     result: int | None = None
 
 
+def _as_input(argument: _Argument) -> Input:
+    shape = tuple(None if n < 0 else n for n in argument.shape)
+    return Input(argument.name, argument.row, shape)
+
+
 def _linear(module: ModuleOp, op: func.FuncOp) -> Program:
     arguments = _arguments(op)
-    inputs = tuple(
-        Input(a.name, a.row, tuple(None if n < 0 else n for n in a.shape))
-        for a in arguments
-        if a.role in ("input", "both")
-    )
+    inputs = tuple(_as_input(a) for a in arguments if a.role in ("input", "both"))
     symbols = tuple((a.name, 1, 1 << 30) for a in arguments if a.role == "size")
 
     def run(arrays: Sequence[Array], sizes: Mapping[str, int], shapes: Shapes) -> Outcome:
         return _run_linear(module, op, arguments, (arrays, sizes, shapes))
 
-    return Program(op.sym_name.data, "linear", op, symbols, inputs, run)
+    written = [_as_input(a) for a in arguments if a.result is not None]
+    returned = enumerate(op.function_type.outputs.data, len(written))
+    written += [Input(f"out{n}", _row(t), ()) for n, t in returned if _is_number(t)]
+    return Program(op.sym_name.data, "linear", op, symbols, inputs, run, tuple(written))
+
+
+def _is_number(type_: Attribute) -> bool:
+    return not isinstance(type_, MemRefType) and element_type(type_) is not None
 
 
 def _arguments(op: func.FuncOp) -> list[_Argument]:

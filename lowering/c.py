@@ -28,7 +28,7 @@ from xdsl.ir import Operation
 from uopc.dialects.errors import UopcError
 from uopc.dialects.locations import nearest_location
 from uopc.lowering.c_access import ACCESS_HANDLERS
-from uopc.lowering.c_address import argument_buffer
+from uopc.lowering.c_arguments import bind_arguments
 from uopc.lowering.c_buffers import BUFFER_HANDLERS
 from uopc.lowering.c_calls import CALL_HANDLERS
 from uopc.lowering.c_calls import select as select_buffer
@@ -41,7 +41,7 @@ from uopc.lowering.c_names import comment
 from uopc.lowering.c_prelude import Prelude
 from uopc.lowering.c_style import FunctionPrinter, Handler
 from uopc.lowering.c_threads import RUN_PARTS
-from uopc.lowering.c_types import INDEX, PRIMARY, Expr, is_memref, is_vector
+from uopc.lowering.c_types import Expr, is_memref, is_vector
 from uopc.lowering.c_vector import VECTOR_HANDLERS, elementwise
 
 
@@ -222,18 +222,7 @@ def _function(
     block = op.body.block
     p = FunctionPrinter(HANDLERS, prelude, symbols, block)
     p.result_type = signature.result
-    for argument, parameter in zip(block.args, signature.parameters, strict=True):
-        name = p.names.take(parameter.name)
-        if is_memref(argument.type):
-            buffer = argument_buffer(p, op, argument.type, name)
-            buffer.is_const, buffer.unsigned = parameter.is_const, parameter.is_unsigned
-            p.values[argument] = buffer
-        else:
-            t = p.scalar(argument.type, op)
-            low, high = (0, 0) if t.is_float else (t.low, t.high)
-            made = Expr(name, PRIMARY, t, low, high)
-            made.sizelike = t is INDEX
-            p.values[argument] = made
+    bind_arguments(p, signature)
     last = p.run_block(block)
     handler = HANDLERS.get(type(last))
     if handler is None:

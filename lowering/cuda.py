@@ -29,12 +29,12 @@ from uopc.dialects.gpu_extensions import is_workgroup
 from uopc.dialects.gpu_kernels import INDEX_BITS
 from uopc.dialects.locations import nearest_location
 from uopc.lowering.c import HANDLERS as C_HANDLERS
-from uopc.lowering.c_address import argument_buffer
+from uopc.lowering.c_arguments import bind_arguments
 from uopc.lowering.c_globals import array_values
 from uopc.lowering.c_module import Parameter, Signature, Symbols
 from uopc.lowering.c_names import comment
 from uopc.lowering.c_style import Handler
-from uopc.lowering.c_types import INDEX, PRIMARY, Expr, is_memref, scalar_type
+from uopc.lowering.c_types import scalar_type
 from uopc.lowering.c_vector import VECTOR_HANDLERS
 from uopc.lowering.cuda_ops import ALIGNMENT, GPU_HANDLERS, CudaPrinter
 from uopc.lowering.cuda_outline import Kernel, Outlined, outline
@@ -183,18 +183,7 @@ class _Emitter:
         p.shared_places = places
         p.narrow = INDEX_BITS in op.attributes
         p.result_type = signature.result
-        for argument, parameter in zip(block.args, signature.parameters, strict=True):
-            name = p.names.take(parameter.name)
-            if is_memref(argument.type):
-                buffer = argument_buffer(p, op, argument.type, name)
-                buffer.is_const, buffer.unsigned = parameter.is_const, parameter.is_unsigned
-                p.values[argument] = buffer
-            else:
-                t = p.scalar(argument.type, op)
-                low, high = (0, 0) if t.is_float else (t.low, t.high)
-                made = Expr(name, PRIMARY, t, low, high)
-                made.sizelike = t is INDEX
-                p.values[argument] = made
+        bind_arguments(p, signature)
         last = p.run_block(block)
         handler = HANDLERS.get(type(last))
         if handler is None:

@@ -284,6 +284,27 @@ ukernel.kernel @k ins(%x : memref<6x8xf32>) outs(%o : memref<6x8xf32>) {
 """
 
 
+def test_a_tile_is_not_read_where_a_guard_says_so():
+    text = """
+    ukernel.kernel @k ins(%x : memref<10xf32>) outs(%o : memref<10xf32>) {
+      %p = uloop.range 10
+      %v = uloop.load %x[%p] : memref<10xf32>
+      %t = uloop.tile %v over (%p) local : memref<10xf32>
+      %i = uloop.range 3
+      %j = uloop.range 4
+      uloop.guard (9 - %i * 4 - %j)
+      %r = uloop.read %t[%i * 4 + %j] : memref<10xf32>
+      uloop.store %r, %o[%i * 4 + %j] : memref<10xf32>
+    }
+    """
+    x, o = numbers(10), np.zeros(10, np.float32)
+    run(text, x, o)
+    assert (o == x).all()
+    wrong = text.replace("uloop.read %t[%i * 4 + %j]", "uloop.read %t[%i * 4 + %j + 1]")
+    with pytest.raises(UopcError, match=r"'uloop.read' touches \[10\]"):
+        run(wrong, x, o)
+
+
 def test_tiles_are_filled_where_their_other_ranges_are_known():
     x = numbers(6, 8)
     got = run(TILED, x, np.zeros((6, 8), np.float32))

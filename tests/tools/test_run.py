@@ -224,3 +224,37 @@ def test_a_program_without_inputs(run):
   func.return %c : tensor<2xi32>
 }"""
     assert run(text=text) == (0, "out0: int32 2\n[ 4 -5]\n", "")
+
+
+GPU = """\
+func.func @main(%n: index, %x: memref<8xf32> {llvm.noalias, llvm.readonly, uopc.name = "x"},
+                %out0: memref<8xf32> {llvm.noalias}) -> i32 {
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+      threads(%tx, %ty, %tz) in (%sx = %c8, %sy = %c1, %sz = %c1) {
+    %v = memref.load %x[%tx] : memref<8xf32>
+    %w = arith.addf %v, %v : f32
+    memref.store %w, %out0[%tx] : memref<8xf32>
+    gpu.terminator
+  }
+  %r = arith.index_cast %n : index to i32
+  func.return %r : i32
+}
+"""
+
+
+def test_programs_in_loops_and_in_threads_are_interpreted(run):
+    np.savez("in.npz", x=np.arange(8, dtype=np.float32))
+    given = ["-i", "in.npz", "--size", "n=5", "-q", "-o", "out.npz"]
+    assert run(*given, "--target", "interpreter", text=GPU) == (0, "", "")
+    with np.load("out.npz") as results:
+        assert results["out0"].tolist() == [2 * k for k in range(8)]
+        assert results["out1"] == 5
+
+
+def test_programs_in_loops_of_sizes_that_nothing_tells(run):
+    text = GPU.replace("memref<8xf32>", "memref<?xf32>")
+    status, _, errors = run("--target", "interpreter", text=text)
+    assert status == 1
+    assert "error: nothing tells the sizes of 'x' of @main [index-unbound]" in errors
