@@ -9,6 +9,7 @@ from uopc.frontend.onnx_import.indexing import INDEX_RULES
 from uopc.frontend.onnx_import.movement import MOVEMENT_RULES
 from uopc.frontend.onnx_import.products import PRODUCT_RULES
 from uopc.frontend.onnx_import.reductions import REDUCTION_RULES
+from uopc.frontend.onnx_import.resize import RESIZE_RULES
 from uopc.frontend.onnx_import.windows import WINDOW_RULES
 
 RULES: Rules = {
@@ -18,5 +19,6 @@ RULES: Rules = {
     **MOVEMENT_RULES,
     **PRODUCT_RULES,
     **REDUCTION_RULES,
+    **RESIZE_RULES,
     **WINDOW_RULES,
 }
