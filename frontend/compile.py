@@ -54,6 +54,9 @@ class CompileRequest:
     """Debug level 0 to 4; None asks UOPC_DEBUG."""
     target_cpu: str | None = None
     """The CPU family that kernels are for, as passes/targets has it; None asks UOPC_TARGET_CPU."""
+    beam: int | None = None
+    """How many schedules a search by measuring keeps from round to round, 0 for no search; None
+    asks UOPC_BEAM."""
 
     @property
     def chosen_cpu(self) -> str:
@@ -61,6 +64,13 @@ class CompileRequest:
         from uopc.runtime import environment
 
         return environment.target_cpu() if self.target_cpu is None else self.target_cpu
+
+    @property
+    def chosen_beam(self) -> int:
+        """The beam: the request's, else that of the environment."""
+        from uopc.runtime import environment
+
+        return environment.beam() if self.beam is None else self.beam
 
     def passes(self) -> str:
         """The pipeline with the options written in."""
@@ -94,6 +104,7 @@ def compile(  # the name that users of torch and JAX expect
     opt_level: int = 2,
     debug: int | None = None,
     target_cpu: str | None = None,
+    beam: int | None = None,
 ) -> Executable | Any:
     """Compile a program and load it; the result is called on numpy arrays.
 
@@ -103,7 +114,7 @@ def compile(  # the name that users of torch and JAX expect
     Raises UopcError for a program or an option that is wrong.
     """
     request = CompileRequest(
-        target, function, pipeline, fuse_reduce, opt_level, debug, target_cpu=target_cpu
+        target, function, pipeline, fuse_reduce, opt_level, debug, target_cpu, beam
     )
     return compile_request(program, request)
 
@@ -230,6 +241,8 @@ def check_request(request: CompileRequest) -> None:
     _check("target", request.target, TARGETS)
     _check("fuse_reduce", request.fuse_reduce, FUSE_REDUCE)
     _check("pipeline", type(request.pipeline).__name__, ("str",))
+    if request.beam is not None and type(request.beam) is not int:
+        _check("beam", repr(request.beam), ("a number from 0 on", "None"))
     if type(request.opt_level) is not int:
         _check("opt_level", repr(request.opt_level), ("0", "1", "2", "3"))
     if request.debug is not None and (
@@ -339,7 +352,12 @@ def lower(
     from uopc.passes.resolve import resolve_pipeline, with_defaults
 
     passes: list[ModulePass] = resolve_pipeline(request.passes(), pass_factories())
-    passes = with_defaults(passes, "schedule", target=request.chosen_cpu)
+    options = {"target": request.chosen_cpu, "beam": request.chosen_beam}
+    passes = with_defaults(passes, "schedule", **options)
+    if any(getattr(each, "beam", 0) for each in passes):
+        from uopc.frontend import measuring
+
+        measuring.install()
     names = [p.name for p in passes]
     if "linearize" not in names:
         raise UopcError(

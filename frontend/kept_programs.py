@@ -21,7 +21,7 @@ from uopc.frontend.plan_cache import Key
 from uopc.lowering.plan import Buffer, KernelCall, Plan, Program
 from uopc.runtime.cache import open_cache
 from uopc.runtime.compiler import digest, processor
-from uopc.runtime.environment import target_cpu
+from uopc.runtime.environment import beam, target_cpu
 
 SUFFIX = ".program"
 _FOLDERS = ("dialects", "passes", "lowering", "frontend")
@@ -30,7 +30,7 @@ _FOLDERS = ("dialects", "passes", "lowering", "frontend")
 
 def program_key(key: Key, name: str) -> str:
     """The name under which the program of a structure is kept: 64 hex digits."""
-    cpu = target_cpu()
+    cpu = f"{target_cpu()} {beam()}"
     return digest("program", name, _compiler(), processor(), cpu, "".join(_texts(key)))
 
 

@@ -41,7 +41,10 @@ from uopc.passes.loop_dag import LoopDag, own_ranges
 from uopc.passes.schedule_blocks import block_schedule
 from uopc.passes.schedule_products import product_schedule
 from uopc.passes.schedule_reductions import reduction_schedule
+from uopc.passes.schedule_search import best_schedule, measurer
 from uopc.passes.schedule_threads import thread_commands
+
+MOST_BEAM = 64
 
 
 @dataclass(frozen=True)
@@ -57,11 +60,16 @@ class SchedulePass(ModulePass):
     """0 leaves kernels as plain loops, 1 chooses by rule."""
     threads: bool = True
     """Whether threads may share the outermost loop of a kernel that has work enough."""
+    beam: int = 0
+    """Search by measuring, with so many of the best varied again in each round; 0 does not."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.level not in (0, 1):
             raise UopcError("bad-option", f"level is {self.level}", hint="expected 0 or 1")
+        if not 0 <= self.beam <= MOST_BEAM:
+            raise UopcError("bad-option", f"beam is {self.beam}", hint=f"expected 0 to {MOST_BEAM}")
         target = cpu_target(self.target)
+        who = measurer() if self.beam else None
         if self.level == 0 or target.vector_bytes == 0:
             return
         for kernel_op in op.body.block.ops:
@@ -70,8 +78,11 @@ class SchedulePass(ModulePass):
                 commands = choose_schedule(kernel_op, target)
                 if self.threads:
                     commands += thread_commands(kernel_op, commands)
-                if commands:
-                    kernel_op.properties["schedule"] = StringAttr(schedule_text(commands))
+                chosen = schedule_text(commands)
+                if who is not None:
+                    chosen = best_schedule(kernel_op, chosen, target, self.beam, who)
+                if chosen:
+                    kernel_op.properties["schedule"] = StringAttr(chosen)
 
 
 def choose_schedule(op: kernel.KernelOp, target: CpuTarget) -> list[Command]:

@@ -4,6 +4,7 @@
     KEY.cubin    kernels for a GPU, then a trailer
     KEY.json     what is known of a compiler, then a trailer
     KEY.program  what a tensor graph became (frontend/kept_programs.py), then a trailer
+    KEY.schedule  what a search for a fast schedule found (frontend/measuring.py), then a trailer
     failed-*.c   sources that a compiler refused, for the report; failed-*.cu too
     build-*/     where a compiler is at work; KEY.lock: held while one works for KEY
 

@@ -63,7 +63,13 @@ TARGET_CPU = Variable(
     "the CPU family that kernels are shaped and compiled for: native, this machine, or one by name",
 )
 
-VARIABLES: tuple[Variable, ...] = (CC, CACHE, DEBUG, THREADS, TARGET_CPU, RECYCLE, CUDA)
+BEAM = Variable(
+    "UOPC_BEAM",
+    "0",
+    "search for fast schedules by measuring, with so many of the best varied in each round; 0 not",
+)
+
+VARIABLES: tuple[Variable, ...] = (CC, CACHE, DEBUG, THREADS, TARGET_CPU, BEAM, RECYCLE, CUDA)
 
 
 def compiler_command() -> str:
@@ -109,6 +115,11 @@ def recycled_bytes() -> int:
 def target_cpu() -> str:
     """The CPU family that UOPC_TARGET_CPU names, else `native`."""
     return os.environ.get(TARGET_CPU.name, "").strip() or "native"
+
+
+def beam() -> int:
+    """UOPC_BEAM, 0 when it is unset. Raises `bad-environment` unless it is 0 to 64."""
+    return _integer(BEAM, 0, 64, 0)
 
 
 def available_processors() -> int:

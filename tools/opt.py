@@ -144,6 +144,12 @@ class UopcOptMain(xDSLOptMain):
         passes = resolve_pipeline(text, self.available_passes)
         if args.target_cpu is not None:
             passes = with_defaults(passes, "schedule", target=args.target_cpu)
+        if args.beam is not None:
+            passes = with_defaults(passes, "schedule", beam=args.beam)
+        if any(getattr(each, "beam", 0) for each in passes):
+            from uopc.frontend import measuring
+
+            measuring.install()
         self.pipeline = PassPipeline(tuple(passes))
         request = print_request(args, list(self.available_passes))
         if args.print_between_passes:

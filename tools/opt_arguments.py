@@ -43,6 +43,12 @@ def add_own_arguments(parser: argparse.ArgumentParser) -> None:
         "avx2, sse2, neon or portable",
     )
     pipeline.add_argument(
+        "--beam",
+        type=int,
+        metavar="N",
+        help="let the pass schedule search by measuring, with the N best varied in each round",
+    )
+    pipeline.add_argument(
         "--show-pipeline", metavar="NAME", help="print the passes of a named pipeline, and leave"
     )
     pipeline.add_argument(

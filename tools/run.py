@@ -83,6 +83,13 @@ def build_parser() -> argparse.ArgumentParser:
         help="the CPU family that kernels are for: native (this machine), avx512, avx2, sse2, "
         "neon or portable (default: UOPC_TARGET_CPU, else native)",
     )
+    add(
+        "--beam",
+        type=int,
+        metavar="N",
+        help="search for fast schedules by measuring, with the N best varied in each round "
+        "(default: UOPC_BEAM, else 0, no search)",
+    )
     add("--opt-level", "-O", type=int, default=2, choices=range(4), help="the C compiler's -O")
     add(
         "--debug",
@@ -126,6 +133,7 @@ def run_file(options: argparse.Namespace) -> int:
         opt_level=options.opt_level,
         debug=options.debug,
         target_cpu=options.target_cpu,
+        beam=options.beam,
     )
     executable = compile_request(module, request)
     plan: Plan = executable.plan
