@@ -75,9 +75,10 @@ class Tensor(Methods):
     def node(self) -> Node:
         """The node of the lazy graph that has this tensor's value."""
         node = self._node
-        trace = tracing.current()
-        if trace is not None and self._birth is not trace:
-            node = trace.node_of(self)
+        if tracing.active:  # of any thread; mostly there is none, and this is asked often
+            trace = tracing.current()
+            if trace is not None and self._birth is not trace:
+                node = trace.node_of(self)
         if node.tracked and not tracing.state.gradients:
             return apply("stage", (node,), ("detach",))
         return node

@@ -46,29 +46,30 @@ class _State(threading.local):
 
 state = _State()
 
-_active = 0
+active = 0
+"""How many functions are being traced, in all threads."""
 _lock = threading.Lock()
 
 
 def current() -> Trace | None:
     """The trace of this thread, if there is one."""
-    return state.trace if _active else None
+    return state.trace if active else None
 
 
 @contextmanager
 def traced_by(trace: Trace) -> Generator[None]:
     """Inside of the block, tensors of this thread tell `trace` what happens."""
-    global _active
+    global active
     before = state.trace
     with _lock:
-        _active += 1
+        active += 1
     state.trace = trace
     try:
         yield
     finally:
         state.trace = before
         with _lock:
-            _active -= 1
+            active -= 1
 
 
 @contextmanager

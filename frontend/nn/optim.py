@@ -142,6 +142,7 @@ class Optimizer:
             at = 0
             for group in self.groups:
                 numbers, kept = self.group_updates(group)
+                typed: dict[str, Numbers] = {}
                 for target, value in kept:
                     become(target, value)
                 for parameter in group.params:
@@ -150,9 +151,10 @@ class Optimizer:
                     if parameter.grad is None:
                         continue
                     type_ = _wide(parameter.element)
-                    cast = {name: number.cast(type_) for name, number in numbers.items()}
+                    if type_ not in typed:
+                        typed[type_] = {name: n.cast(type_) for name, n in numbers.items()}
                     wide = parameter.cast(type_)
-                    found = self.updates(wide, parameter.grad.cast(type_), own, cast)
+                    found = self.updates(wide, parameter.grad.cast(type_), own, typed[type_])
                     for target, value in list(found):
                         become(parameter if target is wide else target, value)
         return changed
