@@ -46,7 +46,7 @@ class _State(threading.local):
 
 state = _State()
 
-active = 0
+active: int = 0
 """How many functions are being traced, in all threads."""
 _lock = threading.Lock()
 
