@@ -66,6 +66,12 @@ def _problem_of_op(dag: LoopDag, op: object) -> tuple[str, str] | None:
 def _problem_of_reduction(op: loop.ReduceOp) -> tuple[str, str] | None:
     own = own_ranges(op)
     name = (op.results[0].name_hint if op.results else None) or "a reduction"
+    threads = [_name(r) for r in own if r.kind.data == "thread"]
+    if threads:
+        return (
+            f"'{name}' runs across the threads of '{threads[0]}'",
+            "expected a range of the result for threads: a part writes places of its own",
+        )
     lanes = [_name(r) for r in own if r.kind.data == "vector"]
     if lanes and not is_inline(op):
         return (

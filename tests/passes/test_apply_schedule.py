@@ -73,6 +73,8 @@ REFUSED = {
     "split k = k0 k1:1024:unroll k2:1024:unroll": "would be written out",
     "order k i": "the reduction over 'k' would run around 'i'",
     "mark i unroll; tile v over k as p": "would be filled for each copy of 'i' in one buffer",
+    "mark k thread": "'s' runs across the threads of 'k'",
+    "split k = k0::thread k1:8": "'s' runs across the threads of 'k0'",
     "contract; mark k vector": "runs along the lanes of 'k' and a loop",
 }
 
