@@ -30,7 +30,7 @@ from uopc.dialects.errors import UopcError
 from uopc.dialects.schedule_expression import parse_expression
 
 KINDS = ("loop", "unroll", "vector", "thread", "block", "lane")
-SPACES = ("local", "shared")
+SPACES = ("local", "register", "shared")
 MAX_COPIES = 1024
 """The largest part of a split that is unrolled or a vector."""
 MAX_PART = 1 << 31

@@ -1,14 +1,25 @@
-"""The storage of tiles: with the dimensions of their ranges, or flat where that is simpler."""
+"""The storage of tiles: with the dimensions of their ranges, or flat where that is simpler.
+
+A tile in registers of two ranges, one of lanes and one of copies, is its rows as vectors. Read with
+lanes and copies exchanged it is their transpose, which log2(n) steps of shuffles make of n rows:
+the step of b exchanges, in each pair of rows that are b apart, the off-diagonal blocks of b lanes
+(J. O. Eklundh, A Fast Computer Method for Matrix Transposing, 1972).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from xdsl.dialects import vector
+from xdsl.ir import SSAValue
 
 from uopc.dialects import loop
 from uopc.dialects.index_expr import Expr, FloorDiv, Mod, as_expr
 from uopc.dialects.kernel_signature import buffer_of
 from uopc.dialects.sizes import Size
 from uopc.passes.loop_dag import LoopDag
+from uopc.passes.scalar_builder import ScalarBuilder
+from uopc.passes.vector_types import positions
 
 
 def flat_index(expressions: Sequence[Expr], sizes: Sequence[Size]) -> Expr:
@@ -32,6 +43,48 @@ def is_simpler_flat(dag: LoopDag, op: loop.TileOp) -> bool:
             if any(map(_divides, expressions)) and not _divides(flat):
                 return True
     return False
+
+
+def in_registers(op: loop.TileOp) -> bool:
+    """Whether a tile is kept as vectors: a square of copies and lanes in space `register`."""
+    if op.space.data != "register" or len(op.over) != 2:
+        return False
+    ranges = [o.owner for o in op.over]
+    kinds = sorted(r.kind.data for r in ranges if isinstance(r, loop.RangeOp))
+    sizes = set(buffer_of(op.result).get_shape())
+    (size,) = sizes if len(sizes) == 1 else (0,)
+    return kinds == ["unroll", "vector"] and size > 0 and size & (size - 1) == 0
+
+
+def lanes_first(op: loop.TileOp) -> bool:
+    """Whether the first of a register tile's two ranges is the one of lanes."""
+    first = op.over[0].owner
+    return isinstance(first, loop.RangeOp) and first.kind.data == "vector"
+
+
+def transposed(builder: ScalarBuilder, rows: Sequence[SSAValue]) -> list[SSAValue]:
+    """The columns of a square of n vectors of n lanes, n a power of two, as vectors."""
+    count = len(rows)
+    result = list(rows)
+    block = count // 2
+    while block:
+        low = [k if k & block == 0 else k - block + count for k in range(count)]
+        high = [k + block if k & block == 0 else k + count for k in range(count)]
+        for first in range(count):
+            if first & block == 0:
+                pair = result[first], result[first + block]
+                result[first], result[first + block] = (
+                    builder.append(
+                        vector.ShuffleOp.create(
+                            operands=pair,
+                            result_types=[pair[0].type],
+                            properties={"mask": positions(order)},
+                        )
+                    )
+                    for order in (low, high)
+                )
+        block //= 2
+    return result
 
 
 def _divides(expr: Expr) -> bool:

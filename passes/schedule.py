@@ -15,7 +15,7 @@ maps, never off names:
     reduction along       lanes and copies along it, each with its own accumulator
       neighbours
     reduction across      lanes and copies across the neighbours, in registers
-    another order of      blocks, which use the lines of memory that they touch whole
+    another order of      squares that are exchanged in registers
       reading than writing
     anything else         plain loops, which C compilers turn into vectors themselves
 

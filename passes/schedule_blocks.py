@@ -1,16 +1,20 @@
 """Schedules of kernels that read one way and write another, as a transpose does.
 
-Where neighbours of the result are far apart in an input, the loops go block by block, so that the
-lines of memory that a block touches are used whole before they are dropped.
+Where neighbours of the result are far apart in an input, a square of elements is read as vectors
+along the input's neighbours and exchanged in registers, then written along the result's:
 
-    split i = i0 i1:16; split j = j0 j1:16; order i0 j0 i1 j1
+    split i = i0 i1:16:unroll; split j = j0 j1:16:vector
+    tile x over i1 j1 as p q in register; mark q unroll; mark p vector
+    order i0 j0
+
+Lengths below a square's side are left to plain loops.
 """
 
 from __future__ import annotations
 
 from uopc.dialects import loop
 from uopc.dialects.element_types import element_type
-from uopc.dialects.schedule_text import Command, Order, Part, Split
+from uopc.dialects.schedule_text import Command, Mark, Order, Part, Split, Tile
 from uopc.passes.cpu_targets import CpuTarget
 from uopc.passes.loop_dag import LoopDag
 from uopc.passes.schedule_facts import (
@@ -23,9 +27,8 @@ from uopc.passes.schedule_facts import (
     stores,
 )
 
-_LINE_BYTES = 64
-_SIDES = (16, 8, 4)
-"""Sides of a block that are tried; one has to divide the lengths, so that nothing is guarded."""
+_MOST_SIDE = 16
+"""A square of more rows would not stay in registers."""
 
 
 def block_schedule(dag: LoopDag, target: CpuTarget) -> list[Command]:
@@ -37,43 +40,50 @@ def block_schedule(dag: LoopDag, target: CpuTarget) -> list[Command]:
     free = in_order(dag, dag.free_of_statement[store])
     row = element_type(store.value.type)
     across = next((r for r in free if is_neighbours(dag, store, r)), None)
-    if across is None or row is None:
+    if across is None or row is None or row.is_bool:
         return []
-    down = _far_range(dag, store, across)
-    if down is None:
+    loads = loads_of(dag, [store.value])
+    turned = [(o, d) for o in loads if (d := _far_range(dag, o, across)) is not None]
+    if not turned or len({d for _, d in turned}) != 1:
         return []
-    elements = 1
-    for range_op in free:
-        elements *= length(dag, range_op)
-    if elements * row.bytes <= target.level2_bytes:
+    down = turned[0][1]
+    # What is not turned has to be read along the result's neighbours, or at one place.
+    others = [o for o in loads if all(o is not t for t, _ in turned)]
+    if not all(is_fixed(dag, o, across) or is_neighbours(dag, o, across) for o in others):
         return []
-    most = max(_LINE_BYTES // row.bytes, 4)
-    for side in _SIDES:
-        whole = all(r.constant_end is not None and r.constant_end % side == 0
-                    for r in (down, across))  # fmt: skip
-        if side <= most and whole:
-            return _blocks(free, down, across, side)
-    return []
+    rows = [row, *(r for o in loads if (r := element_type(o.result.type)) is not None)]
+    side = min(target.vector_bytes // max(r.bytes for r in rows), _MOST_SIDE)
+    if side < 2 or min(length(dag, down), length(dag, across)) < side:
+        return []
+    if any(r.is_bool for r in rows):
+        return []
+    return _squares(free, [o for o, _ in turned], down, across, side)
 
 
-def _far_range(dag: LoopDag, store: loop.StoreOp, across: loop.RangeOp) -> loop.RangeOp | None:
+def _far_range(dag: LoopDag, load: loop.LoadOp, across: loop.RangeOp) -> loop.RangeOp | None:
     """The range along which an input lies that is not read along the result's neighbours."""
-    for load in loads_of(dag, [store.value]):
-        if is_fixed(dag, load, across) or is_neighbours(dag, load, across):
-            continue
-        for range_op in in_order(dag, dag.free[load.result]):
-            if range_op is not across and is_neighbours(dag, load, range_op):
-                return range_op
-    return None
+    if is_fixed(dag, load, across) or is_neighbours(dag, load, across):
+        return None
+    ranges = in_order(dag, dag.free[load.result])
+    return next((r for r in ranges if r is not across and is_neighbours(dag, load, r)), None)
 
 
-def _blocks(
-    free: list[loop.RangeOp], down: loop.RangeOp, across: loop.RangeOp, side: int
+def _squares(
+    free: list[loop.RangeOp],
+    turned: list[loop.LoadOp],
+    down: loop.RangeOp,
+    across: loop.RangeOp,
+    side: int,
 ) -> list[Command]:
     i, j = name_of(down), name_of(across)
-    others = [name_of(r) for r in free if r not in (down, across)]
-    return [
-        Split(i, (Part(f"{i}0", None, None), Part(f"{i}1", side, None))),
-        Split(j, (Part(f"{j}0", None, None), Part(f"{j}1", side, None))),
-        Order((*others, f"{i}0", f"{j}0", f"{i}1", f"{j}1")),
+    found: list[Command] = [
+        Split(i, (Part(f"{i}0", None, None), Part(f"{i}1", side, "unroll"))),
+        Split(j, (Part(f"{j}0", None, None), Part(f"{j}1", side, "vector"))),
     ]
+    for number, load in enumerate(turned):
+        p, q = (f"{n}{number or ''}" for n in ("p", "q"))
+        assert load.result.name_hint is not None
+        found.append(Tile(load.result.name_hint, (f"{i}1", f"{j}1"), (p, q), "register"))
+        found += [Mark(q, "unroll"), Mark(p, "vector")]
+    others = [name_of(r) for r in free if r not in (down, across)]
+    return [*found, Order((*others, f"{i}0", f"{j}0"))]

@@ -188,3 +188,27 @@ def test_a_position_is_found_in_any_lane(monkeypatch: pytest.MonkeyPatch) -> Non
         [position("p", "max", 134, 67, 1, "f32")], inputs, monkeypatch, interpreted=lambda n: False
     )
     np.testing.assert_array_equal(results["p"], [*range(67), *range(67)])
+
+
+TURNED = [((16, 16), (1, 0)), ((17, 35), (1, 0)), ((3, 18, 20), (0, 2, 1)),
+          ((20, 2, 33), (2, 1, 0)), ((2, 19, 3, 17), (0, 3, 2, 1))]  # fmt: skip
+
+
+@pytest.mark.parametrize("element", ["f32", "bf16"])
+def test_axes_change_places(element: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+    inputs: dict[str, list[Array]] = {}
+    for number, (shape, axes) in enumerate(TURNED):
+        turned = [shape[a] for a in axes]
+        source, target = (f"tensor<{'x'.join(map(str, s))}x{element}>" for s in (shape, turned))
+        texts.append(f"""
+func.func @t{number}(%x: {source}, %y: {target}) -> {target} {{
+  %r = utensor.permute %x {list(axes)} : {source}
+  %s = utensor.add %r, %y : {target}
+  func.return %s : {target}
+}}""")
+        inputs[f"t{number}"] = [numbers(shape, element), numbers(tuple(turned), element)]
+    results = run_every_way(texts, inputs, monkeypatch, interpreted=lambda n: n in ("t0", "t4"))
+    for number, (_, axes) in enumerate(TURNED):
+        x, y = inputs[f"t{number}"]
+        assert same(results[f"t{number}"], np.ascontiguousarray(x.transpose(axes) + y)), number

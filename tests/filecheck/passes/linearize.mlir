@@ -240,3 +240,25 @@ ukernel.kernel @symbolic sizes(%n = n = 0 to 100) ins(%x : memref<?xf32> of [n])
 // CHECK: vector.create_mask
 // CHECK: vector.maskedload %x
 // CHECK: arith.select
+
+// -----
+
+// A tile in registers is its rows; read along its copies it is transposed by shuffles.
+// CHECK-LABEL: func.func private @square
+// CHECK-NOT: memref.alloca
+// CHECK: [[A:%.*]] = vector.load %x[[[ZERO:%.*]], [[ZERO]]] : memref<2x2xf32>, vector<2xf32>
+// CHECK: [[B:%.*]] = vector.load %x[{{%.*}}, [[ZERO]]] : memref<2x2xf32>, vector<2xf32>
+// CHECK: [[C:%.*]] = vector.shuffle [[A]], [[B]] [0, 2] : vector<2xf32>, vector<2xf32>
+// CHECK: [[D:%.*]] = vector.shuffle [[A]], [[B]] [1, 3] : vector<2xf32>, vector<2xf32>
+// CHECK: vector.store [[C]], %o
+// CHECK: vector.store [[D]], %o
+ukernel.kernel @square ins(%x : memref<2x2xf32>) outs(%o : memref<2x2xf32>) {
+  %i = uloop.range 2 unroll
+  %j = uloop.range 2 vector
+  %p = uloop.range 2 vector
+  %q = uloop.range 2 unroll
+  %v = uloop.load %x[%q, %p] : memref<2x2xf32>
+  %t = uloop.tile %v over (%p, %q) register : memref<2x2xf32>
+  %r = uloop.read %t[%i, %j] : memref<2x2xf32>
+  uloop.store %r, %o[%i, %j] : memref<2x2xf32>
+}

@@ -60,8 +60,9 @@ ukernel.kernel @chain ins(%x : memref<640xf32>) outs(%o : memref<640xf32>) {
   uloop.store %w, %o[%i] : memref<640xf32>
 }
 
-// A transpose of more than a cache holds goes block by block.
-// CHECK: @transpose {{.*}}schedule = "split i = i0 i1:16; split j = j0 j1:16; order i0 j0 i1 j1"
+// A transpose goes square by square: read along rows, exchanged in registers.
+// CHECK: @transpose {{.*}}schedule = "split i = i0 i1:8:unroll; split j = j0 j1:8:vector; tile v over i1 j1 as p q in register; mark q unroll; mark p vector; order i0 j0"
+// WIDE: @transpose {{.*}}schedule = "split i = i0 i1:16:unroll; split j = j0 j1:16:vector; tile v over i1 j1 as p q in register; mark q unroll; mark p vector; order i0 j0"
 ukernel.kernel @transpose ins(%x : memref<1024x4096xf32>) outs(%o : memref<4096x1024xf32>) {
   %i = uloop.range 4096
   %j = uloop.range 1024
