@@ -19,7 +19,9 @@ from uopc.passes.cpu_targets import CpuTarget
 from uopc.passes.loop_dag import LoopDag
 from uopc.passes.schedule_facts import (
     in_order,
+    is_evenly_guarded,
     is_fixed,
+    is_gathered,
     is_neighbours,
     length,
     loads_of,
@@ -34,7 +36,7 @@ _MOST_SIDE = 16
 def block_schedule(dag: LoopDag, target: CpuTarget) -> list[Command]:
     """The commands for a kernel without reductions; none where it reads as it writes."""
     written = stores(dag)
-    if len(written) != 1:
+    if len(written) != 1 or any(isinstance(s, loop.UpdateOp) for s in dag.statements):
         return []
     store = written[0]
     free = in_order(dag, dag.free_of_statement[store])
@@ -47,6 +49,8 @@ def block_schedule(dag: LoopDag, target: CpuTarget) -> list[Command]:
     if not turned or len({d for _, d in turned}) != 1:
         return []
     down = turned[0][1]
+    if any(is_gathered(dag, r) or not is_evenly_guarded(dag, r) for r in (down, across)):
+        return []
     # What is not turned has to be read along the result's neighbours, or at one place.
     others = [o for o in loads if all(o is not t for t, _ in turned)]
     if not all(is_fixed(dag, o, across) or is_neighbours(dag, o, across) for o in others):
