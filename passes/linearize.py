@@ -61,7 +61,7 @@ from uopc.passes.loop_masks import Mask, guards_of, lane_mask, mask_of
 from uopc.passes.loop_placement import Placement, Statement
 from uopc.passes.loop_scopes import Lanes, Scope, unproven
 from uopc.passes.loop_stores import store_scalar, store_vector
-from uopc.passes.loop_tiles import flat_index, in_registers, is_simpler_flat
+from uopc.passes.loop_tiles import flat_index, in_registers, is_simpler_flat, keep_row
 from uopc.passes.loop_values import Values
 from uopc.passes.scalar_builder import INDEX
 from uopc.passes.whole_steps import whole_steps
@@ -533,7 +533,7 @@ class Linearizer:
         value = scopes.value(op.value, lanes)
         if in_registers(op):
             assert along is not None
-            scopes.keep_row(op, scopes.as_vector(value, length_of(along), free), lanes)
+            keep_row(scopes, op, scopes.as_vector(value, length_of(along), free), lanes)
             return
         target, sizes = scopes.buffers[op.result]
         expressions = [scopes.resolved(self.dag.index[o], lanes) for o in op.over]

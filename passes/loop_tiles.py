@@ -14,10 +14,13 @@ from xdsl.dialects import vector
 from xdsl.ir import SSAValue
 
 from uopc.dialects import loop
+from uopc.dialects.errors import UopcError
 from uopc.dialects.index_expr import Expr, FloorDiv, Mod, as_expr
 from uopc.dialects.kernel_signature import buffer_of
+from uopc.dialects.locations import location_of
 from uopc.dialects.sizes import Size
-from uopc.passes.loop_dag import LoopDag
+from uopc.passes.loop_dag import LoopDag, length_of
+from uopc.passes.loop_scopes import Lanes, Scopes
 from uopc.passes.scalar_builder import ScalarBuilder
 from uopc.passes.vector_types import positions
 
@@ -56,13 +59,63 @@ def in_registers(op: loop.TileOp) -> bool:
     return kinds == ["unroll", "vector"] and size > 0 and size & (size - 1) == 0
 
 
-def lanes_first(op: loop.TileOp) -> bool:
+def _lanes_first(op: loop.TileOp) -> bool:
     """Whether the first of a register tile's two ranges is the one of lanes."""
     first = op.over[0].owner
     return isinstance(first, loop.RangeOp) and first.kind.data == "vector"
 
 
-def transposed(builder: ScalarBuilder, rows: Sequence[SSAValue]) -> list[SSAValue]:
+def keep_row(scopes: Scopes, op: loop.TileOp, value: SSAValue, lanes: Lanes) -> None:
+    """Remember one row of a tile in registers, by its number."""
+    at = 1 if _lanes_first(op) else 0
+    number = scopes.resolved(scopes.dag.index[op.over[at]], lanes).as_int()
+    scopes.top.values["row", op.result, number] = value
+
+
+def read_row(scopes: Scopes, op: loop.ReadOp, tile: loop.TileOp, lanes: Lanes) -> SSAValue:
+    """A row of a tile in registers; read with lanes along the copies, a column of it."""
+    lane, copy = (0, 1) if _lanes_first(tile) else (1, 0)
+    exprs = [scopes.resolved(e, lanes) for e in scopes.dag.expressions(op.map, op.indices)]
+    number = exprs[copy].as_int()
+    _check_lanes(scopes, op, exprs[lane if number is not None else copy])
+    if number is not None:
+        found = scopes.find(("row", tile.result, number))
+        assert found is not None
+        return found
+    number = exprs[lane].as_int()
+    if number is None:
+        raise _no_row(op)
+    found = scopes.find(("column", tile.result, number))
+    if found is None:
+        count = buffer_of(tile.result).get_shape()[0]
+        rows = [scopes.find(("row", tile.result, k)) for k in range(count)]
+        columns = _transposed(scopes.top.builder, [r for r in rows if r is not None])
+        for k, column in enumerate(columns):
+            scopes.top.values["column", tile.result, k] = column
+        found = scopes.find(("column", tile.result, number))
+    assert found is not None
+    return found
+
+
+def _check_lanes(scopes: Scopes, op: loop.ReadOp, expr: Expr) -> None:
+    """Refuse to read anything but a whole row or column."""
+    along = next((r for r in scopes.dag.free[op.result] if r.kind.data == "vector"), None)
+    count = buffer_of(op.buffer).get_shape()[0]
+    whole = along is not None and length_of(along) == count
+    if not whole or scopes.along(expr, along) != (as_expr(0), 1):
+        raise _no_row(op)
+
+
+def _no_row(op: loop.ReadOp) -> UopcError:
+    return UopcError(
+        "no-linear-form",
+        f"'{op.buffer.name_hint or 'a tile'}' is in registers and not read row by row",
+        hint="expected one index to be a vector range, the other an unrolled one; or space local",
+        location=location_of(op),
+    )
+
+
+def _transposed(builder: ScalarBuilder, rows: Sequence[SSAValue]) -> list[SSAValue]:
     """The columns of a square of n vectors of n lanes, n a power of two, as vectors."""
     count = len(rows)
     result = list(rows)

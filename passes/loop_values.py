@@ -29,7 +29,7 @@ from uopc.passes.combine import combine, combined_identity
 from uopc.passes.loop_dag import LoopDag, Ranges, is_inline, length_of, number_of, own_ranges
 from uopc.passes.loop_masks import Mask, guards_of, lane_mask, mask_of
 from uopc.passes.loop_scopes import NO_LANES, Lanes, Scope, Scopes, unproven
-from uopc.passes.loop_tiles import flat_index, in_registers, lanes_first, transposed
+from uopc.passes.loop_tiles import flat_index, in_registers, read_row
 from uopc.passes.scalar_builder import INDEX, ScalarBuilder
 from uopc.passes.vector_types import integers, lane_type, positions, vector_type, width_of
 
@@ -275,38 +275,11 @@ class Values(Scopes):
             conditions = [*conditions, *guards_of(self, free, visible)]
         return mask_of(self, conditions, lanes, along)
 
-    def keep_row(self, op: loop.TileOp, value: SSAValue, lanes: Lanes) -> None:
-        """Remember one row of a tile in registers, by its number."""
-        at = 1 if lanes_first(op) else 0
-        number = self.resolved(self.dag.index[op.over[at]], lanes).as_int()
-        self.top.values["row", op.result, number] = value
-
-    def _row(self, op: loop.ReadOp, tile: loop.TileOp, lanes: Lanes) -> SSAValue:
-        """A row of a tile in registers; with lanes along the copies a column of it."""
-        lane, copy = (0, 1) if lanes_first(tile) else (1, 0)
-        exprs = [self.resolved(e, lanes) for e in self.dag.expressions(op.map, op.indices)]
-        number = exprs[copy].as_int()
-        if number is not None:
-            found = self.find(("row", tile.result, number))
-            assert found is not None
-            return found
-        number = exprs[lane].as_int()
-        found = self.find(("column", tile.result, number))
-        if found is None:
-            count = buffer_of(tile.result).get_shape()[0]
-            rows = [self.find(("row", tile.result, k)) for k in range(count)]
-            columns = transposed(self.top.builder, [r for r in rows if r is not None])
-            for k, column in enumerate(columns):
-                self.top.values["column", tile.result, k] = column
-            found = self.find(("column", tile.result, number))
-        assert found is not None
-        return found
-
     def _load(self, op: loop.LoadOp | loop.ReadOp, scope: Scope, lanes: Lanes) -> SSAValue:
         tile = op.buffer.owner
         if isinstance(tile, loop.TileOp) and in_registers(tile):
             assert isinstance(op, loop.ReadOp)
-            return self._row(op, tile, lanes)
+            return read_row(self, op, tile, lanes)
         free = self.dag.free[op.result]
         along = self.vector_of(free)
         mask = self.access_mask(op, free, lanes, along)

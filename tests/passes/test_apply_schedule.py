@@ -9,6 +9,7 @@ from uopc.dialects.locations import parse_text
 from uopc.dialects.schedule_text import parse_schedule, schedule_text
 from uopc.frontend.compile import compile
 from uopc.passes.apply_schedule import apply_schedule
+from uopc.passes.linearize import linearize_kernel
 
 KERNEL = """
 ukernel.kernel @k ins(%x : memref<4x64xf32>) outs(%o : memref<4xf32>) {
@@ -142,3 +143,23 @@ def test_text_reads_back() -> None:
     again = schedule_text(parse_schedule(text))
     assert parse_schedule(again) == parse_schedule(text)
     assert parse_schedule("contract # why\n\n order i") == parse_schedule("contract;order i")
+
+
+def test_a_tile_in_registers_is_read_by_whole_rows():
+    module = parse_text("""
+    ukernel.kernel @part ins(%x : memref<4x4xf32>) outs(%o : memref<2x2xf32>) {
+      %i = uloop.range 2 unroll
+      %j = uloop.range 2 vector
+      %p = uloop.range 4 vector
+      %q = uloop.range 4 unroll
+      %v = uloop.load %x[%q, %p] : memref<4x4xf32>
+      %t = uloop.tile %v over (%p, %q) register : memref<4x4xf32>
+      %r = uloop.read %t[%i, %j] : memref<4x4xf32>
+      uloop.store %r, %o[%i, %j] : memref<2x2xf32>
+    }""")
+    kernel_op = module.body.block.first_op
+    assert isinstance(kernel_op, KernelOp)
+    with pytest.raises(UopcError) as caught:
+        linearize_kernel(kernel_op)
+    assert caught.value.kind == "no-linear-form"
+    assert caught.value.message == "'t' is in registers and not read row by row"
