@@ -49,8 +49,11 @@ def block_schedule(dag: LoopDag, target: CpuTarget) -> list[Command]:
     if not turned or len({d for _, d in turned}) != 1:
         return []
     down = turned[0][1]
-    if any(is_gathered(dag, r) or not is_evenly_guarded(dag, r) for r in (down, across)):
-        return []
+    for side_range in (down, across):  # lengths known only at the call are left to plain loops
+        if side_range.constant_end is None or is_gathered(dag, side_range):
+            return []
+        if not is_evenly_guarded(dag, side_range):
+            return []
     # What is not turned has to be read along the result's neighbours, or at one place.
     others = [o for o in loads if all(o is not t for t, _ in turned)]
     if not all(is_fixed(dag, o, across) or is_neighbours(dag, o, across) for o in others):
