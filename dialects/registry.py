@@ -76,7 +76,7 @@ def make_context(*, allow_unregistered: bool = False) -> Context:
     from xdsl.dialects import get_all_dialects
 
     context = Context(allow_unregistered=allow_unregistered)
-    repaired = {"arith": repaired_arith, "gpu": extended_gpu}
+    repaired = {"arith": repaired_arith, "gpu": extended_gpu, "linalg": extended_linalg}
     own = {**foreign_factories(), **dialect_factories()}
     factories = {**get_all_dialects(), **own, **repaired}
     for name, factory in factories.items():
@@ -92,6 +92,13 @@ def repaired_arith() -> Dialect:
 
     install()
     return Arith
+
+
+def extended_linalg() -> Dialect:
+    """xDSL's linalg dialect, with the named ops that it lacks: see linalg_named."""
+    from uopc.dialects.linalg_named import ExtendedLinalg
+
+    return ExtendedLinalg
 
 
 def extended_gpu() -> Dialect:

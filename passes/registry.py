@@ -14,6 +14,9 @@ from uopc.dialects.registry import lazy_factories
 
 PASSES: dict[str, str] = {
     "apply-schedule": "uopc.passes.apply_schedule:ApplySchedulePass",
+    "convert-linalg-to-utensor": (
+        "uopc.passes.convert_linalg_to_utensor:ConvertLinalgToUtensorPass"
+    ),
     "convert-stablehlo-to-utensor": (
         "uopc.passes.convert_stablehlo_to_utensor:ConvertStablehloToUtensorPass"
     ),

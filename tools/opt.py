@@ -28,7 +28,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from uopc.dialects.errors import UopcError
 from uopc.dialects.gpu_extensions import install as extend_gpu
 from uopc.dialects.locations import clip_message, parse_text
-from uopc.dialects.registry import dialect_factories, foreign_factories
+from uopc.dialects.registry import dialect_factories, extended_linalg, foreign_factories
 from uopc.dialects.source_text import decode_source, read_source
 from uopc.dialects.upstream_fixes import install
 from uopc.dialects.verification import verify_module
@@ -108,6 +108,8 @@ class UopcOptMain(xDSLOptMain):
         for name, factory in {**foreign_factories(), **dialect_factories()}.items():
             if name not in self.ctx.registered_dialect_names:
                 self.ctx.register_dialect(name, factory)
+        # xDSL has no way to take a dialect's place; here it is the one with more ops.
+        cast(Any, self.ctx)._registered_dialects["linalg"] = extended_linalg
 
     def register_all_passes(self) -> None:
         """Register the passes of the environment, and uopc's."""

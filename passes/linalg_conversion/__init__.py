@@ -1,0 +1,1 @@
+"""How linalg, tensor, arith and math become utensor."""
