@@ -152,7 +152,28 @@ def compile_request(
     check_request(request)
     start = time.perf_counter()
     with garbage_collector_off():
-        return compile_own(read_program(program), request, instruments, start=start)
+        return compile_own(in_own_ops(read_program(program)), request, instruments, start=start)
+
+
+def in_own_ops(module: ModuleOp) -> ModuleOp:
+    """A module that has linalg on tensors, converted in place; any other as it is.
+
+    Raises UnsupportedError for what has no conversion.
+    """
+    from xdsl.dialects.func import FuncOp
+
+    foreign = any(
+        op.name.startswith(("linalg.", "tensor.")) and op.name != "tensor.extract"
+        for function in module.body.block.ops
+        if isinstance(function, FuncOp) and function.body.blocks
+        for op in function.body.blocks[0].ops
+    )
+    if foreign:
+        from uopc.dialects.registry import make_context
+        from uopc.passes.convert_linalg_to_utensor import ConvertLinalgToUtensorPass
+
+        ConvertLinalgToUtensorPass().apply(make_context(), module)
+    return module
 
 
 def compile_made(make: Callable[[], ModuleOp], request: CompileRequest) -> Executable | Any:
