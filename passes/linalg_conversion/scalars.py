@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerType, TensorType, i64
+from xdsl.dialects.builtin import IndexType, TensorType, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from uopc.dialects import tensor_elementwise as e
 from uopc.dialects.element_types import element_type_named
+from uopc.dialects.numbers import known_element
 from uopc.passes.stablehlo_conversion.builder import Builder, element_of, row_of
 
 Rule = Callable[[Builder, Any, list[SSAValue]], SSAValue]
@@ -52,9 +53,10 @@ _ORDER: dict[int, tuple[type[Any], bool, bool]] = {
 
 def element_for(type_: Attribute) -> Attribute:
     """The element type that stands for a scalar's or tensor's; positions are i64."""
+    element: Attribute = type_
     if isinstance(type_, TensorType):
-        type_ = cast("TensorType[Attribute]", type_).element_type
-    return i64 if isinstance(type_, IndexType) else type_
+        element = cast("TensorType[Attribute]", type_).element_type
+    return i64 if isinstance(element, IndexType) else element
 
 
 def _unsigned(b: Builder, x: SSAValue) -> SSAValue:
@@ -115,15 +117,14 @@ def _extend(b: Builder, op: Operation, x: list[SSAValue]) -> SSAValue:
 def _truncate(b: Builder, op: Operation, x: list[SSAValue]) -> SSAValue:
     """To i1, the lowest bit."""
     element = element_for(op.results[0].type)
-    if isinstance(element, IntegerType) and element.width.data == 1:
+    if element == i1:
         return b.cast(b.op(e.AndOp, x[0], b.like(x[0], 1)), element)
     return b.cast(x[0], element)
 
 
 def _fptoui(b: Builder, op: Operation, x: list[SSAValue]) -> SSAValue:
     element = element_for(op.results[0].type)
-    width = cast(IntegerType, element).width.data
-    unsigned = element_type_named(f"ui{width}").attribute
+    unsigned = element_type_named(f"ui{known_element(element).bits}").attribute
     return b.bitcast(b.cast(x[0], unsigned), element)
 
 

@@ -89,7 +89,10 @@ def over_loops(
         raise unsupported(op, "a loop runs along two axes of one operand")
     if all(len(axis.loops) == 1 and axis.loops[0][1] == 1 for axis in access):
         return b.spread(value, sizes, mentioned)
-    lengths, strides, dilations, ends = [], [], [], []
+    lengths: list[int] = []
+    strides: list[int] = []
+    dilations: list[int] = []
+    ends: list[int] = []
     for axis, n in zip(access, shape_of(value), strict=True):
         (first, step), (second, dilation) = (*axis.loops, (-1, 1), (-1, 1))[:2]
         count = sizes[first] if first >= 0 else 1
