@@ -103,7 +103,7 @@ def _static(op: Operation, type_: Attribute) -> tuple[Attribute, tuple[int, ...]
         shape = tuple(cast("TensorType[Attribute]", type_).get_shape())
         if DYNAMIC_INDEX in shape:
             raise unsupported(op, f"{type_} has a size that is not known")
-    element = element_for(type_)
+    element = element_for(cast(Attribute, type_))
     if element_type(element) is None:
         raise unsupported(op, f"type {type_}")
     return element, shape

@@ -87,10 +87,10 @@ PROGRAMS = {
     ),
     "scf_if": (
         function(TRUE_OR_NEGATED, returned="%y"),
-        "in.mlir:3:8: error: 'scf.if' cannot be part of a kernel: it is no tensor op of uopc "
+        "in.mlir:3:8: error: 'scf.if' cannot be part of a plan: its flag is no element of a tensor "
         "[unsupported-op]\n"
         "  in pass: kernelize\n"
-        "  hint: nearest supported form: utensor.where chooses between two computed values\n",
+        "  hint: write tensor.extract %more[] : tensor<i1>\n",
     ),
     "arith_on_tensors": (
         function(f"  %y = arith.addf %x, %x : {F4}\n", returned="%y"),
