@@ -15,6 +15,8 @@ call loads arrays, calls the plan and stores arrays.
 * Python floats and ints are inputs as well, tensors of rank 0 inside. Where the function needs a
   plain number (a size, an if, math.sin), it is traced again for each value, and a UopcWarning says
   so. True, False, None and text are always part of the structure.
+* Plain values that are no arguments (globals, closures, attributes, numpy arrays) are watched: when
+  one has changed the function is traced again, and a UopcWarning names it.
 * Random numbers are drawn anew at each call.
 * Where the second run differs from the first (a counter became a constant, say), the function is
   traced at every call from then on, and a UopcWarning says so: slower, never wrong.
@@ -33,6 +35,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from uopc.dialects.errors import UopcError
 from uopc.frontend import tracing
+from uopc.frontend.captured import Check, captured
 from uopc.frontend.debugging import chosen_level, debug_level
 from uopc.frontend.graph import Array, Node, evaluation_order, resolved
 from uopc.frontend.jit_trace import NeedsNumber, Source, Tracer, TreeSpec, fast_key, flatten, key_of
@@ -76,6 +79,7 @@ class _Replay:
         self.debug = debug_level()
         self.simple = self.spec.shape == "*" and not self.stores
         self.guards = tracer.guards()
+        self.captured: list[Check] = []
         self.verified = False
         for store in self.stores:
             store.node = None
@@ -91,7 +95,20 @@ class _Replay:
         return "" if same and self.spec == other.spec else "it changes or returns other tensors"
 
     def holds(self) -> bool:
-        """Whether tensors from outside still are as they were when the function was traced."""
+        """Whether all that the function sees is as it was when it was traced."""
+        if self.captured and self.change():
+            return False
+        return self.tensors_hold()
+
+    def change(self) -> str:
+        """What has changed of the plain values that the function sees; empty if nothing."""
+        for check in self.captured:
+            if text := check():
+                return text
+        return ""
+
+    def tensors_hold(self) -> bool:
+        """`holds`, of tensors alone."""
         for guard in self.guards:  # noqa: SIM110 (all() with a generator costs a microsecond)
             if not guard():
                 return False
@@ -195,6 +212,8 @@ class JitFunction(Generic[P, R]):
                 known = self._replays.get(key)
                 if known is not None and known.verified and known.holds():
                     return known
+                # Before the function runs: what it changes itself is no reason to run it again.
+                changed = "" if known is None else known.change()
                 tracer = Tracer(leaves, self._plain)
                 self.traces += 1
                 try:
@@ -205,7 +224,9 @@ class JitFunction(Generic[P, R]):
                     self._announce_numbers(needed.places)
                     spec, _ = flatten((args, kwargs) if kwargs else args)
                     key = key_of(spec, leaves, self._plain)
-            if known is not None and known.holds() and not self._always:
+            if changed:
+                self._warn(f"is traced again, for a value that is no argument: {changed}")
+            elif known is not None and known.tensors_hold() and not self._always:
                 difference = known.difference(new)
                 if difference:
                     self._always = True
@@ -227,7 +248,9 @@ class JitFunction(Generic[P, R]):
                 stand_ins = tracer.arguments(args, kwargs)
                 function: Any = self._function
                 result = function(*stand_ins[0], **stand_ins[1])
-                return _Replay(tracer, result, self._name)
+                replay = _Replay(tracer, result, self._name)
+            replay.captured = captured(function, (*args, *kwargs.values()))
+            return replay
         finally:
             tracer.close()
 

@@ -69,6 +69,8 @@ def _built(shape: Any, rest: Any) -> Any:
     if word == "value":
         return parts
     built = [_built(part, rest) for part in parts]
+    if isinstance(word, type):
+        return word(*built)
     return built if word == "list" else tuple(built)
 
 
@@ -94,7 +96,9 @@ def _shape(value: Any, leaves: list[Any]) -> Any:
         leaves.append(value)
         return "*"
     if isinstance(value, tuple | list):
-        word = "list" if isinstance(value, list) else "tuple"
+        word: Any = "list" if isinstance(value, list) else "tuple"
+        if hasattr(cast(Any, value), "_fields"):  # a named tuple
+            word = cast(Any, type)(value)
         return (word, tuple([_shape(v, leaves) for v in cast(Sequence[Any], value)]))
     if isinstance(value, dict):
         items = cast(dict[Any, Any], value).items()

@@ -224,3 +224,41 @@ def test_many_threads_trace_once_a_shape():
     assert not wrong
     assert cache_info().compiles - before == 4
     assert f.traces == 8
+
+
+class Scaled:
+    """Something with plain values and a method under jit."""
+
+    offset = 0.0
+
+    def __init__(self, scale: float):
+        self.scale = scale
+
+    @uopc.jit
+    def apply(self, x: Tensor) -> Tensor:
+        return x * self.scale + self.offset
+
+
+def test_plain_values_from_outside_are_watched():
+    x = Tensor([1.0])
+    factor, weights, counts = 2.0, np.array([1.0], np.float32), {"calls": 0}
+
+    def function(t: Tensor) -> Tensor:
+        counts["calls"] += 1
+        return t * factor + weights
+
+    f = uopc.jit(function)
+    assert [f(x).item() for _ in range(4)] == [3.0] * 4
+    assert f.traces == counts["calls"] == 2
+    factor = 5.0
+    with pytest.warns(UopcWarning, match="factor was 2.0, is 5.0"):
+        assert f(x).item() == 6.0
+    weights[0] = 10.0
+    with pytest.warns(UopcWarning, match="the array weights has changed"):
+        assert f(x).item() == 15.0
+    assert [f(x).item() for _ in range(3)] == [15.0] * 3
+    a, b = Scaled(2.0), Scaled(3.0)
+    assert [m.apply(x).item() for m in (a, b) * 3] == [2.0, 3.0] * 3
+    a.scale = 7.0
+    with pytest.warns(UopcWarning, match="scale was 2.0, is 7.0"):
+        assert (a.apply(x).item(), b.apply(x).item()) == (7.0, 3.0)
