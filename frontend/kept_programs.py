@@ -81,8 +81,7 @@ def _plan(data: dict[str, Any]) -> Plan:
 
 
 def _kernel(data: dict[str, Any]) -> KernelCall:
-    fields: dict[str, Any] = {**data, "refs": tuple(data["refs"]), "symbols": ()}
-    return KernelCall(**fields)
+    return KernelCall(**{k: tuple(v) if isinstance(v, list) else v for k, v in data.items()})
 
 
 def _buffer(data: dict[str, Any]) -> Buffer:
