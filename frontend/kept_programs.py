@@ -81,7 +81,9 @@ def _plan(data: dict[str, Any]) -> Plan:
 
 
 def _kernel(data: dict[str, Any]) -> KernelCall:
-    return KernelCall(**{k: tuple(v) if isinstance(v, list) else v for k, v in data.items()})
+    lists = ("refs", "symbols", "inside")
+    fields: dict[str, Any] = {**data, **{name: tuple(data[name]) for name in lists}}
+    return KernelCall(**fields)
 
 
 def _buffer(data: dict[str, Any]) -> Buffer:
