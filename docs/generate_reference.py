@@ -298,10 +298,12 @@ def passes_page() -> str:
 
     lines = ["# Passes", NOTE, "", "## Pipelines", ""]
     for name, passes in PIPELINES.items():
-        links = ", ".join(f"[{each}](#{each})" for each in passes)
+        links = ", ".join(f"[{each}](#{each.partition('{')[0]})" for each in passes)
         lines += [f"**{name}**: {links}", ""]
     lines += ["## Passes", ""]
-    order = list(dict.fromkeys(each for passes in PIPELINES.values() for each in passes))
+    order = list(
+        dict.fromkeys(each.partition("{")[0] for passes in PIPELINES.values() for each in passes)
+    )
     for name in [*order, *sorted(set(PASSES) - set(order))]:
         lines += [*pass_section(name, PASSES[name]), ""]
     lines += ["## Targets", ""]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uopc.dialects.errors import UopcError
+from uopc.runtime import environment
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 LEVELS = ("utensor", "ukernel", "uloop", "linear")
 TARGETS = ("c", "cuda", "interpreter", *(f"interpreter:{level}" for level in LEVELS))
-FUSE_REDUCE = ("none", "all", "auto")
 DEFAULT_PIPELINE = "uopc-cpu-native"
 CUDA_PIPELINE = "uopc-cuda"
 
@@ -46,7 +46,7 @@ class CompileRequest:
     pipeline: str = DEFAULT_PIPELINE
     """A pipeline's name, or passes with options; it ends in upstream loops. The default is
     uopc-cuda where the target is `cuda`."""
-    fuse_reduce: str = "none"
+    fuse_reduce: str | None = None
     """Which reductions run inside the kernels that read them: none, all or auto."""
     opt_level: int = 2
     """The C compiler's -O."""
@@ -77,20 +77,23 @@ class CompileRequest:
         text = self.pipeline
         if self.target == "cuda" and text == DEFAULT_PIPELINE:
             text = CUDA_PIPELINE
-        if self.fuse_reduce != "none":
-            from uopc.passes.pipelines import PIPELINES
+        fuse = self.fuse_reduce
+        from uopc.passes.pipelines import PIPELINES
 
+        if fuse is None and text in PIPELINES:
+            fuse = environment.fuse_reduce()
+        if fuse is not None:
             if text not in PIPELINES:
                 raise UopcError(
                     "bad-option",
-                    f"fuse_reduce={self.fuse_reduce} goes with a named pipeline, not '{text}'",
+                    f"fuse_reduce={fuse} goes with a named pipeline, not '{text}'",
                     hint="write kernelize{fuse-reduce=…} into the pipeline",
                 )
             names = PIPELINES[text]
-            if self.fuse_reduce == "all":  # that asks for no large intermediate: no stages
+            if fuse == "all":  # that asks for no large intermediate: no stages
                 names = tuple(name for name in names if not name.startswith("stage-"))
-            fused = f"kernelize{{fuse-reduce={self.fuse_reduce}}}"
-            return ",".join(fused if name == "kernelize" else name for name in names)
+            fused = f"kernelize{{fuse-reduce={fuse}}}"
+            return ",".join(fused if name.startswith("kernelize") else name for name in names)
         return text
 
 
@@ -100,7 +103,7 @@ def compile(  # the name that users of torch and JAX expect
     *,
     function: str | None = None,
     pipeline: str = DEFAULT_PIPELINE,
-    fuse_reduce: str = "none",
+    fuse_reduce: str | None = None,
     opt_level: int = 2,
     debug: int | None = None,
     target_cpu: str | None = None,
@@ -260,7 +263,8 @@ def _load_for_cuda(lowered: Lowered, request: CompileRequest, start: float) -> P
 def check_request(request: CompileRequest) -> None:
     """Raise UopcError [bad-option] for an option of a wrong type or value."""
     _check("target", request.target, TARGETS)
-    _check("fuse_reduce", request.fuse_reduce, FUSE_REDUCE)
+    if request.fuse_reduce is not None:
+        _check("fuse_reduce", request.fuse_reduce, environment.FUSE_CHOICES)
     _check("pipeline", type(request.pipeline).__name__, ("str",))
     if request.beam is not None and type(request.beam) is not int:
         _check("beam", repr(request.beam), ("a number from 0 on", "None"))

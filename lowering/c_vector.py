@@ -14,8 +14,8 @@ from functools import cache
 from typing import Any
 
 from xdsl.dialects import arith, math, vector
-from xdsl.dialects.builtin import VectorType
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType
+from xdsl.ir import Attribute, SSAValue
 
 from uopc.lowering.c_float import SCALAR_RULES
 from uopc.lowering.c_halves import narrowed, widened
@@ -82,6 +82,7 @@ _MASK_SIGNS: dict[Any, tuple[str, int]] = _BIT_SIGNS | {
 _CMPF_SIGNS = {1: "==", 2: ">", 3: ">=", 4: "<", 5: "<=", 13: "!="}
 _CMPF_NEGATED = {9: "<=", 10: "<", 11: ">=", 12: ">"}
 _CMPI_SIGNS = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
+_SHIFTS: dict[Any, str] = {arith.ShLIOp: "<<", arith.ShRUIOp: ">>", arith.ShRSIOp: ">>"}
 _EXTREMES: dict[Any, str] = {arith.MaximumfOp: "max", arith.MinimumfOp: "min"}
 
 
@@ -132,6 +133,8 @@ def _direct(
     if kind in _BIT_SIGNS:
         sign, level = _BIT_SIGNS[kind]
         return vector_expr(p, f"{a.at(UNARY)} {sign} {b.at(UNARY)}", level, result, a, b)
+    if kind in _SHIFTS and not lanes.is_mask:
+        return _shift(p, op, kind, a, b, result)
     if kind is arith.NegfOp:
         return vector_expr(p, f"-{a.at(PRIMARY)}", UNARY, result, a)
     if kind in (arith.CmpfOp, arith.CmpiOp):
@@ -182,6 +185,41 @@ def _wrapped(p: FunctionPrinter, form: tuple[str, int], a: Expr, b: Expr, result
     unsigned = unsigned_lanes(p, result)
     text = f"({unsigned}){a.at(UNARY)} {sign} ({unsigned}){b.at(UNARY)}"
     return vector_expr(p, f"({p.lanes_name(result)})({text})", UNARY, result, a, b)
+
+
+def _shift(p: FunctionPrinter, op: Any, kind: Any, a: Expr, b: Expr, result: Lanes) -> Expr:
+    """A shift; by the width or more all bits go, or all are the sign."""
+    t, u = p.lanes_name(result), unsigned_lanes(p, result)
+    bits, sign = result.element.bits, _SHIFTS[kind]
+    value = a.at(UNARY) if kind is arith.ShRSIOp else f"({u}){a.at(UNARY)}"
+    amount = _constant_lane(op.rhs)
+    if amount is not None and 0 <= amount < bits:
+        return vector_expr(p, f"({t})({value} {sign} {amount})", UNARY, result, a)
+    name = f"{op.name.split('.')[1]}_{lanes_key(result)}"
+    if kind is arith.ShRSIOp:
+        body = f"    return a >> ((mask & b) | (~mask & {bits - 1}));"
+    else:
+        body = f"    return mask & ({t})(({u})a {sign} (({u})b & {bits - 1}));"
+    p.prelude.need(
+        name,
+        lambda _: (
+            f"{INLINE} {t} {name}({t} a, {t} b)\n{{\n"
+            f"    {t} mask = ({t})(({u})b < {bits});\n{body}\n}}"
+        ),
+    )
+    return vector_expr(p, f"{name}({a.text}, {b.text})", PRIMARY, result, a, b)
+
+
+def _constant_lane(value: SSAValue) -> int | None:
+    """The integer that all lanes of a constant are; None for anything else."""
+    owner = value.owner
+    if not isinstance(owner, arith.ConstantOp):
+        return None
+    attribute = owner.value
+    if not isinstance(attribute, DenseIntOrFPElementsAttr) or not attribute.is_splat():
+        return None
+    lane = attribute.get_values()[0]
+    return lane if isinstance(lane, int) else None
 
 
 def _compare(p: FunctionPrinter, op: Any, kind: Any, a: Expr, b: Expr) -> Expr | None:
@@ -253,19 +291,31 @@ def _vector_extreme(p: FunctionPrinter, lanes: Lanes, kind: str) -> str:
     select = select_helper(p, lanes)
     sign, merge = (">", "&") if kind == "max" else ("<", "|")
     name = f"{kind}_{t}"
+    s = "s" if lanes.element is F32 else "d"
     # Picked in both orders the two results differ only where a == b are zeros of two signs or
     # where one is NaN: merging their bits gives the right zero.
-    return p.prelude.need(
-        name,
-        lambda _: (
-            f"""{INLINE} {t} {name}({t} a, {t} b)
-{{
-    {t} x = {select}(({m})(a {sign} b), a, b), y = {select}(({m})(b {sign} a), b, a);
+    body = f"""    {t} x = {select}(({m})(a {sign} b), a, b), y = {select}(({m})(b {sign} a), b, a);
     {m} ordered = ({m})(a == a) & ({m})(b == b);
-    return {select}(ordered, ({t})(({m})x {merge} ({m})y), a + b);
-}}"""
-        ),
-    )
+    return {select}(ordered, ({t})(({m})x {merge} ({m})y), a + b);"""
+    if lanes.bytes == 64:  # clang spells the instructions in another way
+        one, unordered = f"__builtin_ia32_{kind}p{s}512_mask", f"__builtin_ia32_cmpp{s}512_mask"
+        body = f"""#if defined(__AVX512F__) && !defined(__clang__)
+    {t} x = {one}(a, b, a, -1, 4), y = {one}(b, a, a, -1, 4);
+    {t} merged = ({t})(({m})x {merge} ({m})y);
+    return __builtin_ia32_addp{s}512_mask(a, b, merged, {unordered}(a, b, 3, -1, 4), 4);
+#else
+{body}
+#endif"""
+    elif lanes.bytes == 32:
+        one = f"__builtin_ia32_{kind}p{s}256"
+        body = f"""#if defined(__AVX__)
+    {m} merged = ({m}){one}(a, b) {merge} ({m}){one}(b, a);
+    {m} ordered = ({m})(a == a) & ({m})(b == b);
+    return {select}(ordered, ({t})merged, a + b);
+#else
+{body}
+#endif"""
+    return p.prelude.need(name, lambda _: f"{INLINE} {t} {name}({t} a, {t} b)\n{{\n{body}\n}}")
 
 
 def fma(p: FunctionPrinter, operands: Sequence[Expr], result: Lanes) -> Expr | None:

@@ -12,25 +12,23 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, PassPipeline
 
-_TO_RANGES = (
-    "uopc-canonicalize",
-    "stage-broadcast-compute",
-    "stage-shared-reads",
-    "kernelize",
-    "dedupe-kernels",
-    "rangeify",
-    "prune-parameters",
-    "plan-memory",
-)
+_ON_TENSORS = ("uopc-canonicalize", "stage-broadcast-compute", "stage-shared-reads")
+_ON_PLANS = ("prune-parameters", "plan-memory")
 _TO_LOOPS = ("linearize", "lower-plan", "expand-math")
+
+_PLAIN = (*_ON_TENSORS, "kernelize", "dedupe-kernels", "rangeify", *_ON_PLANS)
+"""One kernel a reduction."""
+_FUSED = (*_ON_TENSORS, "kernelize{fuse-reduce=auto}", "dedupe-kernels",
+          "rangeify{tile-rows=true}", *_ON_PLANS)  # fmt: skip
+"""A row's reductions in one kernel, which keeps what they share."""
 
 PIPELINES: dict[str, tuple[str, ...]] = {
     # From tensors to plain loops for one CPU core, ready for `-t c`: C for any machine.
-    "uopc-cpu": (*_TO_RANGES, *_TO_LOOPS),
+    "uopc-cpu": (*_PLAIN, *_TO_LOOPS),
     # The same with kernels shaped for this machine's vectors and caches; what uopc.compile runs.
-    "uopc-cpu-native": (*_TO_RANGES, "schedule", "apply-schedule", *_TO_LOOPS),
+    "uopc-cpu-native": (*_FUSED, "schedule", "apply-schedule", *_TO_LOOPS),
     # From tensors to kernels of blocks and threads, ready for `-t cuda`.
-    "uopc-cuda": (*_TO_RANGES, "gpu-map", "apply-schedule", *_TO_LOOPS, "group-accesses"),
+    "uopc-cuda": (*_PLAIN, "gpu-map", "apply-schedule", *_TO_LOOPS, "group-accesses"),
 }
 
 

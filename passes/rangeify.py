@@ -35,7 +35,7 @@ from xdsl.passes import ModulePass
 from uopc.dialects import kernel, loop, tensor
 from uopc.dialects.element_types import accumulator, element_type_named, signless
 from uopc.dialects.errors import UopcError
-from uopc.dialects.index_expr import Expr, as_expr, at_least, value
+from uopc.dialects.index_expr import Expr, RangeVar, as_expr, at_least, value
 from uopc.dialects.locations import location_of
 from uopc.dialects.numbers import scalar_value
 from uopc.dialects.sizes import Size, element_count, size, size_upper, sizes_of
@@ -46,6 +46,7 @@ from uopc.passes.index_maps import Index, pad_conditions, source_index
 from uopc.passes.loop_builder import LoopBuilder
 from uopc.passes.range_names import RangeNames
 from uopc.passes.reductions import argreduce, combine_kind, identity
+from uopc.passes.row_tiles import Axes, row_tiles
 from uopc.passes.scalar_ops import BINARY, UNARY, bitcast_scalar, cast_scalar
 
 
@@ -70,11 +71,16 @@ class RangeifyPass(ModulePass):
 
     name = "rangeify"
 
+    tile_rows: bool = False
+    """Whether dear values that a row's loops read several times are kept in tiles: row_tiles.py."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         needs_remainder = False
         for kernel_op in list(op.body.block.ops):
             if isinstance(kernel_op, kernel.KernelOp) and _is_on_tensors(kernel_op):
                 lowering = _Rangeify(kernel_op)
+                if self.tile_rows:
+                    lowering.tiles = row_tiles(kernel_op.block)
                 lowering.run()
                 needs_remainder |= lowering.builder.calls_fmod
         if needs_remainder:
@@ -98,6 +104,12 @@ class _Rangeify:
         self.answers: dict[Demand, SSAValue] = {}
         self.zero_when_invalid: dict[SSAValue, frozenset[Expr]] = {}
         self.names = RangeNames(s.name for s in op.symbol_vars)
+        self.tiles: dict[SSAValue, Axes] = {}
+        """The values that are kept a row at a time, and the axes of a row."""
+        self.rows: dict[tuple[SSAValue, Index], SSAValue] = {}
+        """The tiles that there are: of which value, and for which row."""
+        self.written: Index = ()
+        """Where the kernel writes."""
         for old, new in zip(self.old.args, self.new.args, strict=True):
             new.name_hint = old.name_hint
             self.buffers[old] = new
@@ -128,6 +140,7 @@ class _Rangeify:
             self.write_scatter(owner, op.buffer)
             return
         index = tuple(self.range(n) for n in sizes_of(tensor_of(op.value)))
+        self.written = index
         stored = self.answer(Demand(op.value, index, ()))
         self.store(stored, op.buffer, index)
 
@@ -210,6 +223,9 @@ class _Rangeify:
         row = element_of(tensor_of(demand.tensor))
         if element_count(sizes_of(tensor_of(demand.tensor))) == 0:
             return self.builder.constant(0, row)  # no element is ever asked for at run time
+        axes = self.tiles.get(demand.tensor)
+        if axes is not None and not demand.valid and self.is_row(demand.at, axes):
+            return (yield from self.from_row(demand, axes))
         if type(op) in UNARY:
             return (yield from self.unary(op, demand))
         if type(op) in BINARY:
@@ -244,6 +260,35 @@ class _Rangeify:
                     hint="a scatter must be written to a buffer as it is: run kernelize",
                     location=location_of(op),
                 )
+
+    # Rows that are kept.
+
+    def is_row(self, at: Index, axes: Axes) -> bool:
+        """Whether an index without some axes is that of the kernel's outermost loops."""
+        outer = [e for e in self.written if e.leaf is not None]
+        mentioned = [e for k, e in enumerate(at) if k not in axes and e != as_expr(0)]
+        return mentioned == outer[: len(mentioned)]
+
+    def from_row(self, demand: Demand, axes: Axes) -> Answer:
+        """An element of a row that is computed as a whole before."""
+        row = tuple(e for k, e in enumerate(demand.at) if k not in axes)
+        tile = self.rows.get((demand.tensor, row))
+        if tile is None:
+            sizes = sizes_of(tensor_of(demand.tensor))
+            fresh = {k: self.range(sizes[k]) for k in axes}
+            at = tuple(fresh.get(k, e) for k, e in enumerate(demand.at))
+            tiled = self.tiles.pop(demand.tensor)
+            value = yield demand._replace(at=at)
+            self.tiles[demand.tensor] = tiled
+            leaves = [e.leaf for e in fresh.values() if e.leaf is not None]
+            shape = [size_upper(leaf.end) for leaf in leaves if isinstance(leaf, RangeVar)]
+            over = [self.loops.leaf_values[leaf] for leaf in leaves]
+            tile = self.builder.append(loop.TileOp(value, over, shape))
+            tile.name_hint = demand.tensor.name_hint or "row"
+            self.rows[demand.tensor, row] = tile
+        sizes = sizes_of(tensor_of(demand.tensor))
+        operands, map_ = self.loops.map_of([demand.at[k] for k in axes if sizes[k] != 1])
+        return self.builder.append(loop.ReadOp(tile, operands, map_))
 
     def unary(self, op: Operation, demand: Demand) -> Answer:
         row = element_of(tensor_of(op.operands[0]))

@@ -10,7 +10,12 @@ from xdsl.passes import ModulePass
 
 from uopc.dialects.errors import UopcError
 from uopc.passes.options import instantiate, options_of
-from uopc.passes.pipeline_text import PassRequest, parse_pipeline_text, pipeline_error
+from uopc.passes.pipeline_text import (
+    PassRequest,
+    parse_pipeline_text,
+    parse_single,
+    pipeline_error,
+)
 from uopc.passes.pipelines import PIPELINES
 
 PassTable = Mapping[str, Callable[[], type[ModulePass]]]
@@ -56,7 +61,8 @@ def expand_request(request: PassRequest, available: PassTable, text: str) -> lis
     pipeline = find_name(request.name, PIPELINES)
     if pipeline is None:
         return [request]
-    missing = [name for name in PIPELINES[pipeline] if name not in available]
+    steps = [parse_single(each) for each in PIPELINES[pipeline]]
+    missing = [step.name for step in steps if step.name not in available]
     if missing:
         raise pipeline_error(
             "unknown-pass",
@@ -66,16 +72,14 @@ def expand_request(request: PassRequest, available: PassTable, text: str) -> lis
         )
     taken: set[str] = set()
     passes: list[PassRequest] = []
-    for name in PIPELINES[pipeline]:
-        own = _option_names(name, available) if request.options else set[str]()
+    for step in steps:
+        own = _option_names(step.name, available) if request.options else set[str]()
         options = {key: value for key, value in request.options.items() if key in own}
         taken.update(options)
-        passes.append(PassRequest(name, options, request.offset))
+        passes.append(PassRequest(step.name, step.options | options, request.offset))
     unknown = [key for key in request.options if key not in taken]
     if unknown:
-        everything = sorted(
-            {key for name in PIPELINES[pipeline] for key in _option_names(name, available)}
-        )
+        everything = sorted({key for step in steps for key in _option_names(step.name, available)})
         raise pipeline_error(
             "unknown-option",
             f"no pass of pipeline '{pipeline}' has option {unknown[0].replace('_', '-')!r}",

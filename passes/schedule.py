@@ -39,8 +39,10 @@ from uopc.passes.apply_schedule import name_values
 from uopc.passes.cpu_targets import CpuTarget, cpu_target
 from uopc.passes.loop_dag import LoopDag, own_ranges
 from uopc.passes.schedule_blocks import block_schedule
+from uopc.passes.schedule_facts import stores
 from uopc.passes.schedule_products import product_schedule
 from uopc.passes.schedule_reductions import reduction_schedule
+from uopc.passes.schedule_rows import row_schedule
 from uopc.passes.schedule_search import best_schedule, measurer
 from uopc.passes.schedule_threads import thread_commands
 
@@ -88,7 +90,7 @@ class SchedulePass(ModulePass):
 def choose_schedule(op: kernel.KernelOp, target: CpuTarget) -> list[Command]:
     """The commands for one kernel over ranges; none where plain loops are best."""
     dag = LoopDag(op)
-    if dag.guard_ranges or any(isinstance(o, loop.TileOp) for o in op.block.ops):
+    if dag.guard_ranges:
         return []  # someone has shaped it already
     reductions = [o for o in dag.statements if isinstance(o, loop.ReduceOp)]
     if not reductions:
@@ -100,10 +102,12 @@ def choose_schedule(op: kernel.KernelOp, target: CpuTarget) -> list[Command]:
         commands = product_schedule(dag, reductions[0], target)
         if commands:
             return commands
-    found: list[Command] = []
-    for reduction in reductions:
-        found.extend(reduction_schedule(dag, reduction, target, only=len(reductions) == 1))
-    return found
+        written = stores(dag)
+        if len(written) == 1 and (
+            dag.free_of_statement[written[0]] == dag.free[reductions[0].results[0]]
+        ):
+            return reduction_schedule(dag, reductions[0], target)
+    return row_schedule(dag, target)
 
 
 def _reads_reduction_in_loop(dag: LoopDag, op: loop.ReduceOp) -> bool:

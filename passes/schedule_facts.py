@@ -117,6 +117,24 @@ def loads_of(dag: LoopDag, values: Iterable[SSAValue]) -> list[loop.LoadOp]:
     return list(found)
 
 
+def accesses_of(dag: LoopDag, values: Iterable[SSAValue]) -> list[loop.AccessOp]:
+    """The loads, and the reads of tiles, that some values are computed from, not those inside of
+    reductions."""
+    found: dict[loop.AccessOp, None] = {}
+    seen: set[Operation] = set()
+    stack = list(values)
+    while stack:
+        owner = stack.pop().owner
+        if not isinstance(owner, Operation) or owner in seen:
+            continue
+        seen.add(owner)
+        if isinstance(owner, loop.LoadOp | loop.ReadOp):
+            found[owner] = None
+        elif not isinstance(owner, loop.ReduceOp | loop.RangeOp):
+            stack.extend(owner.operands)
+    return list(found)
+
+
 def stores(dag: LoopDag) -> list[loop.StoreOp]:
     return [o for o in dag.statements if isinstance(o, loop.StoreOp)]
 

@@ -15,7 +15,16 @@ from xdsl.ir import SSAValue
 
 from uopc.dialects import loop
 from uopc.dialects.element_types import element_type
-from uopc.dialects.schedule_text import Command, Contract, Order, Part, Split, Tile
+from uopc.dialects.schedule_text import (
+    Command,
+    Contract,
+    Layout,
+    Mark,
+    Order,
+    Part,
+    Split,
+    Tile,
+)
 from uopc.passes.cpu_targets import CpuTarget
 from uopc.passes.loop_dag import LoopDag, Ranges, own_ranges
 from uopc.passes.schedule_facts import (
@@ -32,6 +41,10 @@ from uopc.passes.schedule_facts import (
 )
 
 _MOST_PANEL_BYTES = 1 << 21
+_STRIP_TILES = 8
+"""A strip of rows that is packed has this many register tiles."""
+_LINE_BYTES = 64
+
 _PACKING_PAYS = 4
 """A panel is packed where it is read by at least this many tiles of rows."""
 
@@ -106,11 +119,7 @@ class _Product:
         columns = length(dag, across)
         if columns < 2 or self.depth < 2:
             return []
-        tile_rows = 1 if is_gathered(dag, down) else min(self.target.product_rows, count)
-        vectors = min(self.target.product_vectors, -(-columns // self.lanes))
-        if tile_rows < self.target.product_rows:  # few rows: more columns fill the registers
-            free = self.target.registers - 2
-            vectors = max(1, min(free // (tile_rows + 1), -(-columns // self.lanes), 6))
+        tile_rows, vectors = self._register_tile(count, -(-columns // self.lanes))
         width = vectors * self.lanes
         i, j = name_of(down), name_of(across)
         packed = self._packs(count, tile_rows, width)
@@ -118,7 +127,7 @@ class _Product:
         found.append(Split(j, (Part(f"{j}0", None, None), Part(f"{j}j", width, None))))
         panel: list[str] = []
         if packed:
-            label = self._label()
+            label = self._label(self.right, "factor")
             own = tuple(name_of(r) for r in self.own)
             panel = [f"p{n}" for n in own]
             found.append(Tile(label, (*own, f"{j}j"), (*panel, f"p{j}")))
@@ -129,6 +138,8 @@ class _Product:
                 for load in loads_of(dag, [self.right])
             )
             found.append(self._columns(f"p{j}", f"p{j}", vectors, vector=neighbours))
+        if packed and self._packs_rows(count, tile_rows):
+            return [*found, *self._strip(i, f"{j}0", tile_rows, panel)]
         if tile_rows > 1:
             found.append(Split(i, (Part(f"{i}0", None, None), Part(f"{i}1", tile_rows, "unroll"))))
         strip: list[str] = []
@@ -154,6 +165,52 @@ class _Product:
             fresh[-1] += "0"
         return fresh
 
+    def _register_tile(self, count: int, across: int) -> tuple[int, int]:
+        """Rows and vectors of the register tile, for rows of `across` vectors: of the tiles that
+        fill the registers the one that computes least beyond the edges, at the target's best."""
+        rows, vectors = self.target.product_rows, self.target.product_vectors
+        if is_gathered(self.dag, self.down):
+            count = 1
+        if count < rows:  # few rows: more columns fill the registers
+            free = self.target.registers - 2
+            return count, max(1, min(free // (count + 1), across, 6))
+        wanted = -(-across // vectors) * vectors / across
+        wide = rows * 3 // 4, vectors + 1
+        if across == wide[1] and wanted > 1.1:
+            return wide
+        if across < vectors:
+            return rows, across
+        return rows, vectors
+
+    def _packs_rows(self, count: int, tile_rows: int) -> bool:
+        """Whether to pack rows as well: those of a transposed factor, whose elements for one tile
+        lie in a line of memory each, where these lines are more than the level 1 cache holds."""
+        loads = loads_of(self.dag, [self.left])
+        if len(loads) != 1 or len(self.own) != 1 or count < 2 * _STRIP_TILES * tile_rows:
+            return False
+        if not is_neighbours(self.dag, loads[0], self.down):
+            return False
+        return self.depth * _LINE_BYTES > self.target.level1_bytes
+
+    def _strip(self, i: str, j: str, tile_rows: int, panel: list[str]) -> list[Command]:
+        """Strips of rows outermost; each is packed once, tile by tile, for all panels."""
+        label = self._label(self.left, "rows")
+        (k,) = (name_of(r) for r in self.own)
+        free = self.dag.free[self.reduction.results[0]]
+        others = in_order(self.dag, free - {self.down, self.across})
+        split = (Part(f"{i}s", None, None), Part(f"{i}0", _STRIP_TILES, None),
+                 Part(f"{i}1", tile_rows, "unroll"))  # fmt: skip
+        over, packed = (k, f"{i}0", f"{i}1"), (f"q{k}", f"q{i}0", f"q{i}1")
+        kind = "vector" if tile_rows & (tile_rows - 1) == 0 else "unroll"
+        outer = [name_of(r) for r in others]
+        return [
+            Split(i, split),
+            Tile(label, over, packed),
+            Layout(label, (packed[1], packed[0], packed[2])),
+            Mark(packed[2], kind),
+            Order((*outer, f"{i}s", packed[0], packed[1], j, *panel, f"{i}0", k)),
+        ]
+
     def _columns(self, name: str, base: str, vectors: int, *, vector: bool) -> Split:
         kind = "vector" if vector else "loop"
         first = Part(f"{base}1", None, "unroll" if vector else "loop")
@@ -178,12 +235,12 @@ class _Product:
         fits = self.depth * width * row.bytes <= self.target.level2_bytes * 3 // 4
         return fits and count >= _PACKING_PAYS * tile_rows
 
-    def _label(self) -> str:
-        if self.right.name_hint is None:
-            self.right.name_hint = "factor"
-        if self.right.type == self.reduction.values[0].type:
-            return self.right.name_hint
-        return widened_name(self.right) or ""  # the panel holds halves widened
+    def _label(self, value: SSAValue, otherwise: str) -> str:
+        if value.name_hint is None:
+            value.name_hint = otherwise
+        if value.type == self.reduction.values[0].type:
+            return value.name_hint
+        return widened_name(value) or ""  # the panel holds halves widened
 
     def _order(self, rows: list[str], j: str, panel: list[str]) -> list[str]:
         """Ranges that both factors share, then those of the panel, then rows, then the depth."""

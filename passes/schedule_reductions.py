@@ -31,10 +31,8 @@ _ROW_COPIES = 4
 _COLUMN_COPIES = 8
 
 
-def reduction_schedule(
-    dag: LoopDag, reduction: loop.ReduceOp, target: CpuTarget, *, only: bool
-) -> list[Command]:
-    """The commands for one reduction of a kernel; `only` if the kernel has no other."""
+def reduction_schedule(dag: LoopDag, reduction: loop.ReduceOp, target: CpuTarget) -> list[Command]:
+    """The commands for the one reduction of a kernel."""
     rows = [element_type(r.type) for r in reduction.results]
     if any(r is None or r.is_bool for r in rows):
         return []
@@ -51,8 +49,6 @@ def reduction_schedule(
         if copies < 1:
             return []
         return [_split(along, copies, lanes)]
-    if not only:
-        return []
     free = dag.free[reduction.results[0]]
     across = _neighbour_range(dag, loads, free)
     written = stores(dag)

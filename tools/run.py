@@ -66,9 +66,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add(
         "--fuse-reduce",
-        default="none",
         choices=("none", "all", "auto"),
-        help="which reductions run inside the kernels that read them (default none)",
+        help="which reductions run inside the kernels that read them (default as the pipeline has "
+        "it: auto for uopc-cpu-native, else none)",
     )
     add(
         "--pass-pipeline",

@@ -10,28 +10,43 @@ Reductions (reduce, argreduce)
   * fuse-reduce=all: never by themselves. `(A@B)@C` computes each element of A@B many times.
   * fuse-reduce=auto: where one kernel alone reads it, at one place, and computes it there once:
     accesses.py tells. Its loops must be those that it depends on, so it may not stand in the
-    loop of an expanded axis or of another reduction that it does not depend on.
+    loop of an expanded axis, nor in that of another reduction, which could then be cut for
+    neither threads nor lanes. Where fewer than `ENOUGH_ROWS` rows would be left for threads and
+    a row is long, nothing is fused.
 
       softmax      max and sum depend on the row; the row loop is the outermost: fused, 1 kernel
       (A@B)@C      out[i,j] = sum_k AB[i,k] C[k,j]: AB[i,k] would stand in the loop over j: 2
       softmax over axis 0: max depends on j, and i is outside of it: 3
       relu(A@B)    AB[i,j] at (i,j): fused
+      sum(sqrt(row sums))  a row's sum would stand in the loop of another reduction: 2
       AB in a softmax: three readers in three loops: a kernel of its own, then one for softmax
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, cast
 
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
+from uopc.dialects.index_expr import RangeVar
+from uopc.dialects.sizes import element_count_upper
 from uopc.dialects.tensor import ArgreduceOp, ConstantOp, ReduceOp, ScatterOp, StageOp
-from uopc.passes.kernel_cut.accesses import Access, Loops, operand_access, shape_of
+from uopc.passes.kernel_cut.accesses import (
+    Access,
+    Loops,
+    operand_access,
+    ranges_of,
+    shape_of,
+)
 from uopc.passes.kernel_cut.control import CONTROL_OPS, uses_of
 from uopc.passes.kernel_cut.graph import TensorBlock
 
 FuseReduce = Literal["none", "all", "auto"]
+
+ENOUGH_ROWS = 16
+SHORT_ROW = 1 << 15
+"""Elements that one thread reduces in about the time that it takes to wake another."""
 
 ACCESS_LIMIT = 8
 """A value read at more places than this is not followed further; reductions below it are cut."""
@@ -49,6 +64,14 @@ def materialization_points(function: TensorBlock, fuse: FuseReduce) -> list[SSAV
         for op in function.ops
         if not isinstance(op, CONTROL_OPS) and op.results[0] in points
     ]
+
+
+def _leaves_rows(value: SSAValue) -> bool:
+    """Whether a fused reduction leaves rows enough for threads to share, or is short."""
+    rows = element_count_upper(shape_of(value))
+    operand = cast(Operation, value.owner).operands[0]
+    length = element_count_upper(shape_of(operand)) // max(rows, 1)
+    return rows >= ENOUGH_ROWS or length * rows <= SHORT_ROW
 
 
 def _required_points(function: TensorBlock) -> set[SSAValue]:
@@ -74,6 +97,8 @@ class _Readers:
         self.function = function
         self.points = points
         self.loops = Loops()
+        self.nests: dict[SSAValue, frozenset[RangeVar]] = {}
+        """The ranges over the elements of what a kernel computes."""
         self.readers: dict[SSAValue, tuple[SSAValue, frozenset[Access]] | None] = {}
         """The kernel, by the value it computes, and its accesses; None for too many of either."""
 
@@ -91,7 +116,9 @@ class _Readers:
                 found.add(value)
                 cut = True
             if cut:
-                reader = (value, frozenset((self.loops.nest(shape_of(value)),)))
+                nest = self.loops.nest(shape_of(value))
+                self.nests[value] = ranges_of(nest)
+                reader = (value, frozenset((nest,)))
             self._follow(op, reader)
         return found
 
@@ -100,7 +127,9 @@ class _Readers:
         if reader is None or len(reader[1]) != 1:
             return False
         (access,) = reader[1]
-        return self.loops.evaluates_once(value, access)
+        if not ranges_of(access) <= self.nests[reader[0]]:
+            return False
+        return self.loops.evaluates_once(value, access) and _leaves_rows(value)
 
     def _follow(self, op: Operation, reader: tuple[SSAValue, frozenset[Access]] | None) -> None:
         for position, operand in enumerate(op.operands):

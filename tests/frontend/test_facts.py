@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
+import uopc
 from uopc import Tensor
 from uopc.frontend.graph import evaluation_order, resolved
 from uopc.frontend.realize import find_plan
 
-pytestmark = pytest.mark.usefixtures("cache_folder")
+pytestmark = pytest.mark.usefixtures("cache_folder", "a_kernel_a_reduction")
+
+
+@pytest.fixture
+def a_kernel_a_reduction(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Plans as they are cut without fusion."""
+    uopc.clear_cache()
+    monkeypatch.setenv("UOPC_FUSE_REDUCE", "none")
+    yield
+    uopc.clear_cache()
 
 
 def kernels(*tensors: Tensor) -> list[str]:

@@ -277,11 +277,26 @@ def test_auto_does_not_put_a_column_sum_into_the_row_loop(graph, run_pipeline):
     assert names(run_pipeline(module, AUTO)) == ["r_8", "r_8", "e_4_8"]
 
 
-def test_auto_fuses_a_sum_of_squared_sums(graph, run_pipeline):
-    # out[i] = sum_j (sum_k x[i,j,k])^2: each inner sum is needed once.
+def test_auto_keeps_a_sum_out_of_another_sums_loop(graph, run_pipeline):
+    # out[i] = sum_j (sum_k x[i,j,k])^2: each inner sum is needed once, but there it could have
+    # neither threads nor lanes of its own.
     s = graph.reduce("add", graph.input("x", (3, 4, 5)), 2)
     module = graph.module(graph.reduce("add", graph.op("mul", s, s), 1))
-    assert names(run_pipeline(module, AUTO)) == ["r_3"]
+    assert names(run_pipeline(module, AUTO)) == ["r_3_4", "r_3"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernels"),
+    [
+        ((16, 1 << 16), ["r_16_65536"]),  # as many rows as threads could want
+        ((2, 1 << 16), ["r_2", "e_2_65536"]),  # two long rows: each step has threads of its own
+        ((2, 1 << 14), ["r_2_16384"]),  # two short ones
+    ],
+)
+def test_auto_leaves_rows_for_threads(graph, run_pipeline, shape, kernels):
+    x = graph.input("x", shape)
+    s = graph.expand(graph.reshape(graph.reduce("add", x, 1), shape[0], 1), *shape)
+    assert names(run_pipeline(graph.module(graph.op("div", x, s)), AUTO)) == kernels
 
 
 def test_auto_cuts_what_several_kernels_read(graph, run_pipeline):

@@ -11,6 +11,7 @@ from xdsl.utils.target import Target
 from uopc.dialects.legality import LEVELS
 from uopc.dialects.registry import DIALECTS, dialect_factories, make_context
 from uopc.lowering.registry import TARGETS, target_factories
+from uopc.passes.pipeline_text import parse_single
 from uopc.passes.pipelines import PIPELINES, pipeline_factories, pipeline_text
 from uopc.passes.registry import PASSES, pass_factories
 from uopc.passes.resolve import resolve_pipeline
@@ -41,7 +42,8 @@ def test_targets(name):
 @pytest.mark.parametrize("name", PIPELINES)
 def test_pipelines(name):
     passes = resolve_pipeline(name, pass_factories())
-    assert ",".join(each.name for each in passes) == pipeline_text(name)
+    assert [each.name for each in passes] == [parse_single(step).name for step in PIPELINES[name]]
+    assert resolve_pipeline(pipeline_text(name), pass_factories()) == passes
     assert pipeline_factories()[name]().name == name
 
 
