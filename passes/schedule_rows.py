@@ -17,7 +17,7 @@ from uopc.dialects import loop
 from uopc.dialects.element_types import element_type
 from uopc.dialects.schedule_text import Command, Part, Split
 from uopc.passes.cpu_targets import CpuTarget
-from uopc.passes.loop_dag import LoopDag, own_ranges
+from uopc.passes.loop_dag import NO_RANGES, LoopDag, Ranges, own_ranges
 from uopc.passes.schedule_facts import (
     accesses_of,
     in_order,
@@ -38,11 +38,16 @@ def row_schedule(dag: LoopDag, target: CpuTarget) -> list[Command]:
     if lanes < 2:
         return []
     done: set[loop.RangeOp] = set()
+    chosen: list[Operation] = []
     for statement in dag.statements:
         along = _along(dag, statement)
         if along is None or along in done or length(dag, along) < lanes:
             continue
+        inside = _ranges_around(dag, statement)
+        if inside & done or any(along in _ranges_around(dag, other) for other in chosen):
+            continue  # a value has lanes along one range
         done.add(along)
+        chosen.append(statement)
         name = name_of(along)
         parts = (
             Part(f"{name}0", None, None),
@@ -62,6 +67,11 @@ def _lanes(dag: LoopDag, target: CpuTarget) -> int:
             if row is not None:
                 widest = max(widest, row.bits)
     return target.vector_bytes * 8 // widest
+
+
+def _ranges_around(dag: LoopDag, statement: Operation) -> Ranges:
+    """What the result of a statement varies along."""
+    return dag.free[statement.results[0]] if statement.results else NO_RANGES
 
 
 def _along(dag: LoopDag, statement: Operation) -> loop.RangeOp | None:

@@ -71,7 +71,7 @@ def test_loops_are_where_their_tensor_ops_are(lowered, pipeline):
     assert [lines(op) for op in sums] == [[7]]
 
 
-@pytest.mark.parametrize("pipeline", ["uopc-cpu", "uopc-cpu-native"])
+@pytest.mark.parametrize("pipeline", ["uopc-cpu", "uopc-cpu-native{fuse-reduce=none}"])
 def test_the_comments_of_kernels_in_c(lowered, pipeline):
     text = emit_c(lowered(pipeline)).text
     comments = re.findall(r"/\* (.*softmax\.mlir.*) \*/", text)
