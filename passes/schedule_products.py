@@ -45,6 +45,8 @@ _STRIP_TILES = 8
 """A strip of rows that is packed has this many register tiles."""
 _LINE_BYTES = 64
 
+_SHORT = 8
+
 _PACKING_PAYS = 4
 """A panel is packed where it is read by at least this many tiles of rows."""
 
@@ -119,7 +121,7 @@ class _Product:
         columns = length(dag, across)
         if columns < 2 or self.depth < 2:
             return []
-        tile_rows, vectors = self._register_tile(count, -(-columns // self.lanes))
+        tile_rows, vectors = self._register_tile(count, columns)
         width = vectors * self.lanes
         i, j = name_of(down), name_of(across)
         packed = self._packs(count, tile_rows, width)
@@ -138,6 +140,10 @@ class _Product:
                 for load in loads_of(dag, [self.right])
             )
             found.append(self._columns(f"p{j}", f"p{j}", vectors, vector=neighbours))
+        if short := self._short_range():
+            found.append(Mark(short, "unroll"))
+            if packed:
+                found.append(Mark(panel.pop(), "unroll"))
         if packed and self._packs_rows(count, tile_rows):
             return [*found, *self._strip(i, f"{j}0", tile_rows, panel)]
         if tile_rows > 1:
@@ -148,6 +154,13 @@ class _Product:
         rows = [i if tile_rows == 1 else f"{i}0", *strip]
         found.append(Order(tuple(self._order(rows, f"{j}0", panel))))
         return found
+
+    def _short_range(self) -> str | None:
+        """The innermost range of the sum where it is a short one behind others, as a window's
+        row: a loop of three steps costs more than its steps."""
+        last = self.own[-1]
+        short = len(self.own) > 1 and length(self.dag, last) <= _SHORT
+        return name_of(last) if short else None
 
     def _widen_rows(self, found: list[Command], copies: str | None) -> list[str]:
         """Rows of halves are widened once for each panel, not once for each column; the loops."""
@@ -165,21 +178,21 @@ class _Product:
             fresh[-1] += "0"
         return fresh
 
-    def _register_tile(self, count: int, across: int) -> tuple[int, int]:
-        """Rows and vectors of the register tile, for rows of `across` vectors: of the tiles that
-        fill the registers the one that computes least beyond the edges, at the target's best."""
+    def _register_tile(self, count: int, columns: int) -> tuple[int, int]:
+        """Rows and vectors of the register tile: the target's best, unless one that is a vector
+        wider computes a tenth less beyond the edge; columns instead of rows where these are few."""
         rows, vectors = self.target.product_rows, self.target.product_vectors
+        across = -(-columns // self.lanes)
         if is_gathered(self.dag, self.down):
             count = 1
-        if count < rows:  # few rows: more columns fill the registers
+        if count < rows:
             free = self.target.registers - 2
             return count, max(1, min(free // (count + 1), across, 6))
-        wanted = -(-across // vectors) * vectors / across
-        wide = rows * 3 // 4, vectors + 1
-        if across == wide[1] and wanted > 1.1:
-            return wide
         if across < vectors:
             return rows, across
+        wide = vectors + 1
+        if -(-across // wide) * wide * 1.1 < -(-across // vectors) * vectors:
+            return rows * vectors // wide, wide
         return rows, vectors
 
     def _packs_rows(self, count: int, tile_rows: int) -> bool:
@@ -249,5 +262,5 @@ class _Product:
         right = self.dag.free[self.right]
         outer = [name_of(r) for r in others if r in right]
         inner = [name_of(r) for r in others if r not in right]
-        depth = [name_of(r) for r in self.own]
+        depth = [name_of(r) for r in self.own if name_of(r) != self._short_range()]
         return [*outer, j, *panel, *inner, *rows, *depth]

@@ -4,14 +4,16 @@ Along neighbours in memory (a row's sum) the reduced range is cut into copies an
 its own accumulator; across them (a column's sum) the range of the neighbours is.
 
     split k = k0 k1:4:unroll k2:8:vector        row: 32 partial sums, combined as a tree
-    split j = j0 j1:4:unroll j2:8:vector        column: 32 columns at a time
+    split j = j0 j1:12:unroll j2:8:vector       column: as many at a time as registers hold
 """
 
 from __future__ import annotations
 
+from xdsl.dialects import arith
+
 from uopc.dialects import loop
 from uopc.dialects.element_types import element_type
-from uopc.dialects.schedule_text import Command, Order, Part, Split
+from uopc.dialects.schedule_text import Command, Contract, Order, Part, Split
 from uopc.passes.cpu_targets import CpuTarget
 from uopc.passes.loop_dag import LoopDag, own_ranges
 from uopc.passes.schedule_facts import (
@@ -28,7 +30,6 @@ from uopc.passes.schedule_facts import (
 )
 
 _ROW_COPIES = 4
-_COLUMN_COPIES = 8
 
 
 def reduction_schedule(dag: LoopDag, reduction: loop.ReduceOp, target: CpuTarget) -> list[Command]:
@@ -54,13 +55,20 @@ def reduction_schedule(dag: LoopDag, reduction: loop.ReduceOp, target: CpuTarget
     written = stores(dag)
     if across is None or len(written) != 1 or not is_neighbours(dag, written[0], across):
         return []
-    copies = min(_COLUMN_COPIES, length(dag, across) // lanes)
+    copies = min(target.registers * 3 // 4, length(dag, across) // lanes)
     if copies < 1:
         return []
     outer = [name_of(r) for r in in_order(dag, free - {across})]
     own = [name_of(r) for r in in_order(dag, own_ranges(reduction))]
     split = _split(across, copies, lanes)
-    return [split, Order((*outer, split.parts[0].name, *own))]
+    contract = [Contract()] if target.fused_multiply_add and _is_product(reduction) else []
+    return [*contract, split, Order((*outer, split.parts[0].name, *own))]
+
+
+def _is_product(reduction: loop.ReduceOp) -> bool:
+    """Whether products are summed, as of a row and a matrix."""
+    is_sum = reduction.kind is not None and reduction.kind.data == "add"
+    return is_sum and isinstance(reduction.values[0].owner, arith.MulfOp)
 
 
 def _widest(loads: list[loop.LoadOp]) -> int:
