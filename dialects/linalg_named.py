@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from xdsl.dialects.builtin import Attribute, DenseArrayBase, i32
+from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.dialects.linalg import Linalg
-from xdsl.ir import Dialect, Operation, SSAValue
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
