@@ -10,8 +10,6 @@ program that is converted; ONNX's ops are those of the onnx package beside the t
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -359,14 +357,16 @@ def _is_defined(schema: Any) -> bool:
 
 
 def foreign_part() -> Iterator[str]:
-    """linalg's ops, from the table of their conversion."""
-    path = "uopc.passes.convert_linalg_to_utensor"
-    if importlib.util.find_spec(path) is None:
-        return
-    rules: dict[str, Any] = getattr(importlib.import_module(path), "RULES", {})
+    """linalg's ops, from the tables of their conversion."""
+    from uopc.passes.convert_linalg_to_utensor import converted_ops
+
     yield "## linalg on tensors"
     yield ""
-    yield f"The pass `convert-linalg-to-utensor`: {', '.join(f'`{n}`' for n in sorted(rules))}."
+    yield "Ops that `convert-linalg-to-utensor` takes, on tensors of known sizes; a"
+    yield "`linalg.generic` whose maps are projected permutations, or sums of two loops as a window"
+    yield "has, with a body of the arith and math ops below or a known reduction:"
+    yield ""
+    yield ", ".join(f"`{name}`" for name in converted_ops()) + "."
 
 
 def main() -> int:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 LEVELS = ("utensor", "ukernel", "uloop", "linear")
 TARGETS = ("c", "cuda", "interpreter", *(f"interpreter:{level}" for level in LEVELS))
+FUSE_REDUCE = ("none", "all", "auto")
 DEFAULT_PIPELINE = "uopc-cpu-native"
 CUDA_PIPELINE = "uopc-cuda"
 
@@ -61,14 +62,12 @@ class CompileRequest:
     @property
     def chosen_cpu(self) -> str:
         """The CPU family: the request's, else that of the environment."""
-        from uopc.runtime import environment
 
         return environment.target_cpu() if self.target_cpu is None else self.target_cpu
 
     @property
     def chosen_beam(self) -> int:
         """The beam: the request's, else that of the environment."""
-        from uopc.runtime import environment
 
         return environment.beam() if self.beam is None else self.beam
 
@@ -77,22 +76,19 @@ class CompileRequest:
         text = self.pipeline
         if self.target == "cuda" and text == DEFAULT_PIPELINE:
             text = CUDA_PIPELINE
-        fuse = self.fuse_reduce
-        from uopc.passes.pipelines import PIPELINES
+        if self.fuse_reduce is not None:
+            from uopc.passes.pipelines import PIPELINES
 
-        if fuse is None and text in PIPELINES:
-            fuse = environment.fuse_reduce()
-        if fuse is not None:
             if text not in PIPELINES:
                 raise UopcError(
                     "bad-option",
-                    f"fuse_reduce={fuse} goes with a named pipeline, not '{text}'",
+                    f"fuse_reduce={self.fuse_reduce} goes with a named pipeline, not '{text}'",
                     hint="write kernelize{fuse-reduce=…} into the pipeline",
                 )
             names = PIPELINES[text]
-            if fuse == "all":  # that asks for no large intermediate: no stages
+            if self.fuse_reduce == "all":  # that asks for no large intermediate: no stages
                 names = tuple(name for name in names if not name.startswith("stage-"))
-            fused = f"kernelize{{fuse-reduce={fuse}}}"
+            fused = f"kernelize{{fuse-reduce={self.fuse_reduce}}}"
             return ",".join(fused if name.startswith("kernelize") else name for name in names)
         return text
 
@@ -264,7 +260,7 @@ def check_request(request: CompileRequest) -> None:
     """Raise UopcError [bad-option] for an option of a wrong type or value."""
     _check("target", request.target, TARGETS)
     if request.fuse_reduce is not None:
-        _check("fuse_reduce", request.fuse_reduce, environment.FUSE_CHOICES)
+        _check("fuse_reduce", request.fuse_reduce, FUSE_REDUCE)
     _check("pipeline", type(request.pipeline).__name__, ("str",))
     if request.beam is not None and type(request.beam) is not int:
         _check("beam", repr(request.beam), ("a number from 0 on", "None"))

@@ -39,6 +39,7 @@ from uopc.dialects.element_types import element_type
 from uopc.dialects.numbers import dense_array
 from uopc.dialects.stablehlo_attributes import int_list
 from uopc.passes.dce import erase_dead_ops
+from uopc.passes.linalg_conversion import scalars, structured
 from uopc.passes.linalg_conversion.scalars import SAME, UNSIGNED, element_for, scalar_op
 from uopc.passes.linalg_conversion.spaces import Axis, access_of, loop_sizes, over_loops
 from uopc.passes.linalg_conversion.structured import named, reduced
@@ -347,3 +348,12 @@ _RULES: dict[str, Rule] = {
     "tensor.reshape": _reshape,
     "tensor.splat": _splat,
 }
+
+
+def converted_ops() -> list[str]:
+    """The names of all ops that have a conversion, in order."""
+    named = (*structured.CONTRACTIONS, *structured.ELEMENTWISE)
+    pools = (f"pooling_{layout}_*" for layout in structured.POOLS)
+    return sorted(
+        {*_RULES, *_REGIONS, *scalars.names(), *(f"linalg.{name}" for name in (*named, *pools))}
+    )

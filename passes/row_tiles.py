@@ -15,10 +15,7 @@ is larger than `MOST_BYTES`, is computed again.
 
 from __future__ import annotations
 
-from typing import cast
-
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from uopc.dialects import tensor
 from uopc.dialects.sizes import sizes_of
@@ -115,27 +112,29 @@ def _fits(value: SSAValue, axes: Axes) -> bool:
 
 def _is_dear(value: SSAValue, axes: Axes) -> bool:
     """Whether what changes along the axes takes a function or a reduction to compute."""
-    pending = [value]
+    pending: list[tuple[SSAValue, Axes | None]] = [(value, axes)]
     seen: set[SSAValue] = set()
     while pending:
-        owner = pending.pop().owner
-        if not isinstance(owner, Operation) or owner.results[0] in seen:
+        current, along = pending.pop()
+        owner = current.owner
+        if not isinstance(owner, Operation) or current in seen:
             continue
-        seen.add(owner.results[0])
+        seen.add(current)
         if isinstance(owner, tensor.ReduceOp | tensor.ArgreduceOp):
             return True
         if type(owner) in _ELEMENTWISE:
             if owner.name.partition(".")[2] in _DEAR:
                 return True
-            pending.extend(owner.operands)
-        elif isinstance(owner, MovementOp) and not _is_broadcast(owner, axes):
-            pending.extend(owner.operands)
+            pending.extend((operand, along) for operand in owner.operands)
+        elif isinstance(owner, ExpandOp):
+            if along is None or not _is_repeated(owner, along):
+                pending.append((owner.operand, along))
+        elif isinstance(owner, MovementOp):
+            pending.append((owner.operand, None))  # the axes are others now
     return False
 
 
-def _is_broadcast(op: MovementOp, axes: Axes) -> bool:
+def _is_repeated(op: ExpandOp, axes: Axes) -> bool:
     """Whether an op repeats its operand along all of some axes: it is the same for a row."""
-    if not isinstance(op, ExpandOp):
-        return False
-    sizes = sizes_of(cast("TensorType[Attribute]", op.operand.type))
+    sizes = sizes_of(tensor_of(op.operand))
     return all(sizes[axis] == 1 for axis in axes)

@@ -14,7 +14,6 @@ from pathlib import Path
 from uopc.dialects.errors import UopcError
 
 MAX_DEBUG_LEVEL = 4
-FUSE_CHOICES = ("none", "all", "auto")
 CUDA_CHOICES = ("auto", "driver", "emulator")
 
 
@@ -70,15 +69,7 @@ BEAM = Variable(
     "search for fast schedules by measuring, with so many of the best varied in each round; 0 not",
 )
 
-FUSE = Variable(
-    "UOPC_FUSE_REDUCE",
-    "auto on a CPU, none for CUDA",
-    "which reductions run inside of the kernels that read them: none, all, auto",
-)
-
-VARIABLES: tuple[Variable, ...] = (
-    CC, CACHE, DEBUG, THREADS, TARGET_CPU, BEAM, RECYCLE, CUDA, FUSE,
-)  # fmt: skip
+VARIABLES: tuple[Variable, ...] = (CC, CACHE, DEBUG, THREADS, TARGET_CPU, BEAM, RECYCLE, CUDA)
 
 
 def compiler_command() -> str:
@@ -98,18 +89,6 @@ def cache_directory() -> Path | None:
         return Path.home() / ".cache" / "uopc"
     except RuntimeError:
         return None
-
-
-def fuse_reduce() -> str | None:
-    """What UOPC_FUSE_REDUCE holds; None when it is unset. Raises `bad-environment`."""
-    value = os.environ.get(FUSE.name, "").strip()
-    if value and value not in FUSE_CHOICES:
-        raise UopcError(
-            "bad-environment",
-            f"{FUSE.name} is {value!r}",
-            hint=f"expected {', '.join(FUSE_CHOICES[:-1])} or {FUSE_CHOICES[-1]}",
-        )
-    return value or None
 
 
 def debug_level() -> int:

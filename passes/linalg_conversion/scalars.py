@@ -158,3 +158,8 @@ def scalar_op(b: Builder, op: Operation, x: list[SSAValue]) -> SSAValue | None:
     if op.name in _CASTS:
         return b.cast(x[0], element_for(op.results[0].type))
     return None
+
+
+def names() -> set[str]:
+    """The ops of arith and math that have a conversion."""
+    return {*SAME, *UNSIGNED, *_CASTS, *_RULES}

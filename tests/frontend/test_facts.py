@@ -11,6 +11,7 @@ import uopc
 from uopc import Tensor
 from uopc.frontend.graph import evaluation_order, resolved
 from uopc.frontend.realize import find_plan
+from uopc.passes.pipelines import PIPELINES
 
 pytestmark = pytest.mark.usefixtures("cache_folder", "a_kernel_a_reduction")
 
@@ -19,7 +20,8 @@ pytestmark = pytest.mark.usefixtures("cache_folder", "a_kernel_a_reduction")
 def a_kernel_a_reduction(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Plans as they are cut without fusion."""
     uopc.clear_cache()
-    monkeypatch.setenv("UOPC_FUSE_REDUCE", "none")
+    passes = tuple(p.partition("{")[0] for p in PIPELINES["uopc-cpu-native"])
+    monkeypatch.setitem(PIPELINES, "uopc-cpu-native", passes)
     yield
     uopc.clear_cache()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -48,6 +49,8 @@ def build(tmp_path: Path) -> Build:
 
     def compile_and_load(text: str, compiler: str = "gcc", *flags: str) -> Library:
         nonlocal count
+        if shutil.which(LANGUAGES[compiler][0]) is None:
+            pytest.skip(f"no {compiler} on this machine")
         count += 1
         source = tmp_path / f"t{count}.c"
         target = tmp_path / f"t{count}.so"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
 import time
 from typing import Any
 
@@ -67,7 +68,7 @@ def test_hostile_names_compile_everywhere(build: Any) -> None:
     made = emit_c(module)
     assert len(set(made.names.values())) == len(HOSTILE)
     assert emit_c(module).text == made.text
-    for compiler in ("gcc", "clang", "g++", "clang++"):
+    for compiler in filter(shutil.which, ("gcc", "clang", "g++", "clang++")):
         flags = ["-Wshadow"] if compiler == "gcc" else []
         library = build(made.text, compiler, *flags)
         for name in HOSTILE:
@@ -119,7 +120,7 @@ def test_comments_compile(build: Any) -> None:
     ]
     functions = [named(f"f{i}", text) for i, text in enumerate(texts)]
     made = emit_c(ModuleOp(functions))
-    for compiler in ("gcc", "clang++"):
+    for compiler in filter(shutil.which, ("gcc", "clang++")):
         build(made.text, compiler)
 
 
@@ -327,7 +328,7 @@ def test_unused_values_leave_no_trace(build: Any) -> None:
     """
     made = emit_c(parse_text(text)).text
     assert "for (" not in made and "dead" not in made and "y" not in made.split("void f(")[2]
-    for compiler in ("gcc", "clang", "g++", "clang++"):
+    for compiler in filter(shutil.which, ("gcc", "clang", "g++", "clang++")):
         build(made, compiler, "-O2")
 
 

@@ -67,3 +67,19 @@ ukernel.kernel @symbolic sizes(%n = n = 1 to 8) ins(%x : memref<?xf32> of [n]) o
   %r = utensor.div %e, %s2 : tensor<?xf32, #utensor.sizes<[n], n = 1 to 8>>
   ukernel.write %r, %o : tensor<?xf32, #utensor.sizes<[n], n = 1 to 8>>, memref<?xf32>
 }
+
+// What lies behind a reshape has other axes.
+// CHECK-LABEL: ukernel.kernel @reshaped
+// CHECK-NOT: uloop.tile
+ukernel.kernel @reshaped ins(%x : memref<4x8xf32>, %c : memref<1xf32>) outs(%o : memref<4x8xf32>) {
+  %0 = ukernel.read %x : memref<4x8xf32> -> tensor<4x8xf32>
+  %1 = ukernel.read %c : memref<1xf32> -> tensor<1xf32>
+  %2 = utensor.expand %1 : tensor<1xf32> -> tensor<32xf32>
+  %3 = utensor.reshape %2 : tensor<32xf32> -> tensor<4x8xf32>
+  %e = utensor.add %0, %3 : tensor<4x8xf32>
+  %s = utensor.reduce add %e axes [1] : tensor<4x8xf32>
+  %s1 = utensor.reshape %s : tensor<4xf32> -> tensor<4x1xf32>
+  %s2 = utensor.expand %s1 : tensor<4x1xf32> -> tensor<4x8xf32>
+  %r = utensor.mul %e, %s2 : tensor<4x8xf32>
+  ukernel.write %r, %o : tensor<4x8xf32>, memref<4x8xf32>
+}
