@@ -73,23 +73,29 @@ def _key(source: str, flags: list[str], compiler: str) -> str:
 def _by_nvrtc(
     source: str, architecture: str, nvrtc: Calls, options: CudaOptions, store: Cache
 ) -> bytes:
-    flags = [f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=false"]
-    flags += [f"--include-path={folder}" for folder in include_folders()]
-    flags.append("--device-debug" if options.check else "--generate-line-info")
+    flags = nvrtc_flags(architecture, options)
     major, minor = c_int(), c_int()
     nvrtc("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
     key = _key(source, flags, f"nvrtc {major.value}.{minor.value} {_stamp(nvrtc.path)}")
     if (known := store.read(key, ".cubin")) is not None:
         return known
-    status, cubin, log = _run_nvrtc(nvrtc, source, flags)
+    status, cubin, log = run_nvrtc(nvrtc, source, flags)
     if status != 0:
         raise _failed("NVRTC", f"status {status}", log, store.keep_failed(key, source, ".cu"))
     store.write(key, ".cubin", cubin)
     return cubin
 
 
-def _run_nvrtc(nvrtc: Calls, source: str, flags: list[str]) -> tuple[int, bytes, str]:
-    """The status, the cubin if it is 0, and what the compiler wrote."""
+def nvrtc_flags(architecture: str, options: CudaOptions) -> list[str]:
+    """How NVRTC is asked for code of `architecture` (`sm_90`)."""
+    flags = [f"--gpu-architecture={architecture}", "--std=c++17", "--fmad=false"]
+    flags += [f"--include-path={folder}" for folder in include_folders()]
+    flags.append("--device-debug" if options.check else "--generate-line-info")
+    return flags
+
+
+def run_nvrtc(nvrtc: Calls, source: str, flags: list[str]) -> tuple[int, bytes, str]:
+    """The status, the cubin if it is 0, and what the compiler wrote: its warnings too."""
     program = c_void_p()
     text = source.encode("utf-8", "backslashreplace")
     created = nvrtc(
@@ -100,10 +106,11 @@ def _run_nvrtc(nvrtc: Calls, source: str, flags: list[str]) -> tuple[int, bytes,
     try:
         spelled = (c_char_p * len(flags))(*(flag.encode() for flag in flags))
         status = nvrtc("nvrtcCompileProgram", program, len(flags), spelled)
-        log = _fetched(nvrtc, program, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog")
+        written = _fetched(nvrtc, program, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog")
+        log = written.rstrip(b"\0").decode("utf-8", "replace")
         if status != 0:
-            return status, b"", log.rstrip(b"\0").decode("utf-8", "replace")
-        return 0, _fetched(nvrtc, program, "nvrtcGetCUBINSize", "nvrtcGetCUBIN"), ""
+            return status, b"", log
+        return 0, _fetched(nvrtc, program, "nvrtcGetCUBINSize", "nvrtcGetCUBIN"), log
     finally:
         nvrtc("nvrtcDestroyProgram", ctypes.byref(program))
 

@@ -1,5 +1,5 @@
 """Every example for a GPU: on the emulator (and a GPU where one is) against the reference, and
-through nvcc."""
+through nvcc and NVRTC."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from xdsl.dialects.builtin import ModuleOp
 from uopc.dialects.errors import UopcError
 from uopc.frontend.compile import CompileRequest, Lowered, lower, read_program
 from uopc.frontend.compile import compile as compile_program
-from uopc.runtime.cuda_compile import CudaOptions
+from uopc.runtime.cuda_compile import CudaOptions, nvrtc_flags, run_nvrtc
 from uopc.runtime.cuda_driver import current_device
 from uopc.runtime.cuda_executable import load_cuda_program
-from uopc.runtime.cuda_library import nvcc_program
+from uopc.runtime.cuda_library import NVRTC_CALLS, Calls, nvcc_program, nvrtc_library
 from uopc.runtime.cuda_resources import parse_report
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.mlir"))
@@ -44,6 +44,13 @@ def device(request: pytest.FixtureRequest):
             del os.environ["UOPC_CUDA"]
         else:
             os.environ["UOPC_CUDA"] = before
+
+
+def source_of_all(fuse_reduce: str) -> str:
+    """The CUDA text of all examples in one module."""
+    functions = [op.clone() for path in EXAMPLES for op in read_program(path).body.block.ops]
+    request = CompileRequest(target="cuda", fuse_reduce=fuse_reduce)
+    return lower(ModuleOp(functions), request).cuda_program().source
 
 
 def lowered(path: Path, fuse_reduce: str) -> Lowered:
@@ -104,11 +111,9 @@ def test_nvcc_takes_all_examples_without_a_warning_or_a_spill(tmp_path: Path):
     files: list[str] = []
     kernels = 0
     for fuse_reduce in FUSE_REDUCE:
-        functions = [op.clone() for path in EXAMPLES for op in read_program(path).body.block.ops]
-        request = CompileRequest(target="cuda", fuse_reduce=fuse_reduce)
-        program = lower(ModuleOp(functions), request).cuda_program()
-        kernels += program.source.count("__global__")
-        (tmp_path / f"{fuse_reduce}.cu").write_text(program.source)
+        source = source_of_all(fuse_reduce)
+        kernels += source.count("__global__")
+        (tmp_path / f"{fuse_reduce}.cu").write_text(source)
         files.append(f"{fuse_reduce}.cu")
     codes = [f"-gencode=arch=compute_{a},code=sm_{a}" for a in ARCHITECTURES]
     done = subprocess.run(
@@ -124,3 +129,29 @@ def test_nvcc_takes_all_examples_without_a_warning_or_a_spill(tmp_path: Path):
     report = parse_report(output)
     assert len(report) == kernels * len(ARCHITECTURES)
     assert not [r for r in report if r.spill_stores or r.spill_loads]
+
+
+def test_nvrtc_takes_all_examples_without_a_word():
+    """No GPU is needed: NVRTC is a wheel (extra `cuda`)."""
+    library = nvrtc_library()
+    if library is None:
+        pytest.skip("no NVRTC: looked in the system, the wheel of uopc[cuda] and /usr/local/cuda")
+    nvrtc = Calls(library, NVRTC_CALLS)
+    wanted = [(f"sm_{a}", CudaOptions()) for a in (75, 80, 86, 87, 89, 90, 100)]
+    wanted.append(("sm_90", CudaOptions(check=True)))
+    for source in map(source_of_all, FUSE_REDUCE):
+        for architecture, options in wanted:
+            status, cubin, log = run_nvrtc(nvrtc, source, nvrtc_flags(architecture, options))
+            assert (status, log) == (0, ""), architecture
+            assert cubin.startswith(b"\x7fELF")
+
+
+def test_nvrtc_tells_of_warnings():
+    """That the log of source which compiles would show what is odd in it."""
+    library = nvrtc_library()
+    if library is None:
+        pytest.skip("no NVRTC: looked in the system, the wheel of uopc[cuda] and /usr/local/cuda")
+    source = 'extern "C" __global__ void k() { int unused; }'
+    flags = nvrtc_flags("sm_90", CudaOptions())
+    status, _, log = run_nvrtc(Calls(library, NVRTC_CALLS), source, flags)
+    assert status == 0 and "plan.cu(1): warning" in log

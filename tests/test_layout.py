@@ -104,3 +104,15 @@ def test_lit_tests_mirror_the_tree(folder: str):
     for path in sorted((ROOT / "tests" / "filecheck" / folder).glob("*.mlir")):
         stems = [each.stem for each in modules(folder)]
         assert any(path.stem == s or path.stem.startswith(f"{s}_") for s in stems), path
+
+
+def test_no_merge_is_left_half_done():
+    """Text files, which nothing compiles, too."""
+    for path in ROOT.rglob("*"):
+        if path.suffix not in {".md", ".mlir", ".py", ".toml", ".cu", ".c", ".h", ".cpp"}:
+            continue
+        if any(part.startswith(".") or part == "build" for part in path.relative_to(ROOT).parts):
+            continue
+        lines = path.read_text(encoding="utf-8").splitlines()
+        left = [k for k, line in enumerate(lines, 1) if line.startswith(("<" * 7, ">" * 7))]
+        assert not left, f"{path}: a conflict's marks at lines {left}"
