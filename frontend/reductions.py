@@ -170,13 +170,14 @@ def logsumexp(x: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
 
 
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """exp(x) / sum(exp(x)). A row of nothing but -inf is NaN, and so is its gradient; other rows
-    are untouched (see scaled_dot_product_attention, where such a row is 0)."""
+    """exp(x) times 1 / sum(exp(x)): one division a row. A row of nothing but -inf is NaN, and so is
+    its gradient; other rows are untouched (see scaled_dot_product_attention, where such a row is
+    0)."""
     if x.ndim == 0:
         return x.reshape(1).softmax(0).reshape(())
     x = _as_float(x)
     e = (x - _top(x, axis)).exp()
-    return e / sum(e, axis, True)
+    return e * sum(e, axis, True).reciprocal()
 
 
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:

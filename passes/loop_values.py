@@ -232,6 +232,8 @@ class Values(Scopes):
             return scalar
         width = length_of(along)
         lane = lane_mask(self, mask, width)
+        if lane is not None and not mask.scalar:
+            return lane
         wide = self.as_vector(scalar, width, self.dag.free[op.result])
         if lane is None:
             return wide

@@ -18,8 +18,16 @@ _TO_LOOPS = ("linearize", "lower-plan", "expand-math")
 
 _PLAIN = (*_ON_TENSORS, "kernelize", "dedupe-kernels", "rangeify", *_ON_PLANS)
 """One kernel a reduction."""
-_FUSED = (*_ON_TENSORS, "kernelize{fuse-reduce=auto}", "dedupe-kernels",
-          "rangeify{tile-rows=true}", *_ON_PLANS)  # fmt: skip
+_FUSED = (
+    "uopc-canonicalize",
+    "split-reductions",
+    "stage-broadcast-compute{rows=false}",
+    "stage-shared-reads",
+    "kernelize{fuse-reduce=auto}",
+    "dedupe-kernels",
+    "rangeify{tile-rows=true}",
+    *_ON_PLANS,
+)
 """A row's reductions in one kernel, which keeps what they share."""
 
 PIPELINES: dict[str, tuple[str, ...]] = {

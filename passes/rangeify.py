@@ -33,13 +33,21 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from uopc.dialects import kernel, loop, tensor
-from uopc.dialects.element_types import accumulator, element_type_named, signless
+from uopc.dialects.element_types import ElementType, accumulator, element_type_named, signless
 from uopc.dialects.errors import UopcError
 from uopc.dialects.index_expr import Expr, RangeVar, as_expr, at_least, value
 from uopc.dialects.locations import location_of
 from uopc.dialects.numbers import scalar_value
 from uopc.dialects.sizes import Size, element_count, size, size_upper, sizes_of
-from uopc.dialects.tensor_elementwise import BitcastOp, CastOp, WhereOp, element_of, tensor_of
+from uopc.dialects.tensor_elementwise import (
+    BitcastOp,
+    CastOp,
+    CmpleOp,
+    CmpltOp,
+    WhereOp,
+    element_of,
+    tensor_of,
+)
 from uopc.dialects.tensor_movement import MovementOp, PadOp, int_values
 from uopc.passes.float_remainder import ensure_float_remainder
 from uopc.passes.index_maps import Index, pad_conditions, source_index
@@ -47,7 +55,13 @@ from uopc.passes.loop_builder import LoopBuilder
 from uopc.passes.range_names import RangeNames
 from uopc.passes.reductions import argreduce, combine_kind, identity
 from uopc.passes.row_tiles import Axes, row_tiles
-from uopc.passes.scalar_ops import BINARY, UNARY, bitcast_scalar, cast_scalar
+from uopc.passes.scalar_ops import (
+    BINARY,
+    UNARY,
+    bitcast_scalar,
+    cast_scalar,
+    known_constant,
+)
 
 
 class Demand(NamedTuple):
@@ -108,6 +122,8 @@ class _Rangeify:
         """The values that are kept a row at a time, and the axes of a row."""
         self.rows: dict[tuple[SSAValue, Index], SSAValue] = {}
         """The tiles that there are: of which value, and for which row."""
+        self.at: dict[SSAValue, Expr] = {}
+        """The integers that are positions, and which."""
         self.written: Index = ()
         """Where the kernel writes."""
         for old, new in zip(self.old.args, self.new.args, strict=True):
@@ -299,7 +315,33 @@ class _Rangeify:
         row = element_of(tensor_of(op.operands[0]))
         x = yield demand._replace(tensor=op.operands[0])
         y = yield demand._replace(tensor=op.operands[1])
+        if (valid := self.comparison(op, row, x, y)) is not None:
+            return valid
         return BINARY[type(op)](self.builder, row, x, y)
+
+    def comparison(
+        self, op: Operation, row: ElementType, x: SSAValue, y: SSAValue
+    ) -> SSAValue | None:
+        """`a < b` and `a <= b` of positions as a condition on indices, which linearize knows how to
+        cut loops and lanes by: a causal mask. None for other ops and values."""
+        if not isinstance(op, CmpltOp | CmpleOp) or (x not in self.at and y not in self.at):
+            return None
+        a, b = self.position(x, row), self.position(y, row)
+        if a is None or b is None:
+            return None
+        operands, map_ = self.loops.map_of([b - a - (1 if isinstance(op, CmpltOp) else 0)])
+        return self.builder.append(loop.ValidOp(operands, map_))
+
+    def position(self, value: SSAValue, row: ElementType) -> Expr | None:
+        """The index that an integer is, if it is one and does not wrap."""
+        constant = known_constant(value)
+        expr = self.at.get(value) if constant is None else as_expr(constant)
+        if expr is None:
+            return None
+        lowest = 0 if row.kind == "unsigned" else -(1 << (row.bits - 1))
+        highest = lowest + (1 << row.bits) - 1
+        low, high = expr.bounds
+        return expr if lowest <= low and high <= min(highest, (1 << 63) - 1) else None
 
     def where(self, op: WhereOp, demand: Demand) -> Answer:
         condition = yield demand._replace(tensor=op.condition)
@@ -311,7 +353,12 @@ class _Rangeify:
         x = yield demand._replace(tensor=op.operand)
         source, target = (element_of(tensor_of(v)) for v in (op.operand, op.result))
         build = cast_scalar if isinstance(op, CastOp) else bitcast_scalar
-        return build(self.builder, source, target, x)
+        result = build(self.builder, source, target, x)
+        if x in self.at and isinstance(op, CastOp) and not target.is_float:
+            position = self.position(x, target)
+            if position is not None:
+                self.at[result] = position
+        return result
 
     def constant(self, op: tensor.ConstantOp) -> SSAValue:
         splat = op.splat
@@ -328,7 +375,10 @@ class _Rangeify:
         integer = element_type_named("i64") if row.is_float else signless(row)
         operands, map_ = self.loops.map_of([demand.at[op.axis.value.data]])
         number = self.builder.append(loop.IndexOp(operands, map_, integer.attribute))
-        return cast_scalar(self.builder, integer, row, number) if row.is_float else number
+        if row.is_float:
+            return cast_scalar(self.builder, integer, row, number)
+        self.at[number] = demand.at[op.axis.value.data]
+        return number
 
     def read(self, op: kernel.ReadOp, demand: Demand) -> SSAValue:
         sizes = sizes_of(tensor_of(op.result))

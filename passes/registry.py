@@ -35,6 +35,7 @@ PASSES: dict[str, str] = {
     "prune-parameters": "uopc.passes.prune_parameters:PruneParametersPass",
     "rangeify": "uopc.passes.rangeify:RangeifyPass",
     "schedule": "uopc.passes.schedule:SchedulePass",
+    "split-reductions": "uopc.passes.split_reductions:SplitReductionsPass",
     "stage-broadcast-compute": ("uopc.passes.stage_broadcast_compute:StageBroadcastComputePass"),
     "stage-shared-reads": "uopc.passes.stage_shared_reads:StageSharedReadsPass",
     "uopc-canonicalize": "uopc.passes.canonicalize:CanonicalizePass",

@@ -6,7 +6,8 @@ every `expand` that multiplies the elements by `factor` or more, and go down thr
 to the value that is copied. If that is computed elementwise (no bare cast, no scalar), and
 computing it takes `min-work` operations or more, put a `stage contiguous` on it, which all its
 users then read. The work is the number of elementwise ops down to inputs, reductions, stages and
-constants, each counted once, times the elements of the value. Symbolic sizes count at their
+constants, each counted once, times the elements of the value. A mask of positions (a few operations
+on iota and constants) is never staged. Symbolic sizes count at their
 upper bounds. Stages already there stay, and no value is staged twice.
 
     %0 = utensor.exp %x : tensor<64x64xf32>
@@ -31,7 +32,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from uopc.dialects.sizes import element_count_upper, sizes_of
-from uopc.dialects.tensor import GatherOp, StageOp
+from uopc.dialects.tensor import ConstantOp, GatherOp, IotaOp, StageOp
 from uopc.dialects.tensor_elementwise import (
     ELEMENTWISE_OPS,
     BitcastOp,
@@ -44,6 +45,10 @@ _ELEMENTWISE = frozenset(ELEMENTWISE_OPS)
 _MOVEMENT = frozenset(MOVEMENT_OPS)
 _FUSED = _ELEMENTWISE | _MOVEMENT | {GatherOp}
 """Ops that become part of the kernel of whoever uses them."""
+
+_FREE = frozenset({IotaOp, ConstantOp})
+FEW_OPERATIONS = 2
+"""What is computed from positions alone by no more operations is not staged."""
 
 _CONVERSIONS = frozenset({CastOp, BitcastOp})
 
@@ -76,8 +81,10 @@ def fused_work(value: SSAValue) -> int:
     return fused_operations(value) * _count(value)
 
 
-def values_to_stage(root: Operation, factor: int, min_work: int) -> list[OpResult]:
-    """The values inside `root` that the rule stages."""
+def values_to_stage(
+    root: Operation, factor: int, min_work: int, *, rows: bool = True
+) -> list[OpResult]:
+    """The values inside `root` that the rule stages; without `rows` not those of whole rows."""
     bases: dict[SSAValue, SSAValue] = {}  # of a movement op's result: what it moves
     chains: dict[SSAValue, int] = {}  # the longest chain of elementwise ops, a lower bound
     chosen: dict[OpResult, bool] = {}
@@ -96,6 +103,7 @@ def values_to_stage(root: Operation, factor: int, min_work: int) -> list[OpResul
             and isinstance(base, OpResult)
             and base not in chosen
             and _count(result) >= factor * _count(operands[0])
+            and (rows or not (isinstance(op, ExpandOp) and _is_along_rows(op)))
         ):
             chosen[base] = _is_dear(base, chains.get(base, 0), min_work)
     return [base for base, dear in chosen.items() if dear]
@@ -107,12 +115,41 @@ def _is_dear(base: OpResult, chain: int, min_work: int) -> bool:
     elements = _count(base)
     if cls not in _ELEMENTWISE or cls in _CONVERSIONS or not sizes_of(tensor_of(base)):
         return False
-    if not elements:
+    if not elements or _reads_nothing(base):
         return False
     if chain * elements >= min_work:
         return True
     needed = -(-min_work // elements)
     return fused_operations(base, needed) >= needed
+
+
+def _is_along_rows(op: ExpandOp) -> bool:
+    """Whether an expand repeats along the last axes only: a loop over these computes it before."""
+    before, after = sizes_of(tensor_of(op.operand)), sizes_of(tensor_of(op.result))
+    repeated = [k for k, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
+    kept = [k for k, size in enumerate(before) if size != 1]
+    return not kept or max(kept) < min(repeated)
+
+
+def _reads_nothing(value: SSAValue) -> bool:
+    """Whether a value comes from positions and constants alone by a few operations, as a mask does:
+    reading it takes as long as computing it."""
+    count = 0
+    seen = {value}
+    pending = [value]
+    while pending:
+        op = _owner(pending.pop())
+        if op is None or type(op) not in _FUSED | _FREE:
+            return False
+        if type(op) in _ELEMENTWISE:
+            count += 1
+            if count > FEW_OPERATIONS:
+                return False
+        for operand in op.operands:
+            if operand not in seen:
+                seen.add(operand)
+                pending.append(operand)
+    return True
 
 
 def _owner(value: SSAValue) -> Operation | None:
@@ -174,6 +211,9 @@ class StageBroadcastComputePass(ModulePass):
 
     factor: int = 4
     min_work: int = 4096
+    rows: bool = True
+    """Whether values that are the same for whole rows count too. Loops over rows compute them once
+    where their reductions are fused, so there they had better not."""
 
     def __post_init__(self) -> None:
         for name in ("factor", "min_work"):
@@ -182,4 +222,4 @@ class StageBroadcastComputePass(ModulePass):
                 raise ValueError(f"{shown} must be at least 1, got {getattr(self, name)}")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        stage_values(values_to_stage(op, self.factor, self.min_work))
+        stage_values(values_to_stage(op, self.factor, self.min_work, rows=self.rows))
