@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.builtin import FileLineColLoc, FunctionType, IntAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
@@ -45,6 +45,9 @@ def build_module(
             values[node] = argument
         else:
             op = build_op(node.op, [values[resolved(s)] for s in node.sources], node.attributes)
+            if node.place is not None:
+                file, line = node.place
+                op.location = FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(1))
             block.add_op(op)
             values[node] = op.results[0]
     results = [values[resolved(root)] for root in roots]

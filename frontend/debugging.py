@@ -20,6 +20,11 @@ from uopc.runtime import environment
 
 _level: ContextVar[int | None] = ContextVar("uopc_debug_level", default=None)
 
+showing_c: int = int(environment.shows_c())
+"""Above 0 where some thread may be at the level that shows the C: quicker to ask than the level.
+UOPC_DEBUG counts as it was when this module was imported."""
+_lock = threading.Lock()
+
 PATIENCE = 2.0
 """Seconds a compile may take before a terminal is told."""
 
@@ -36,11 +41,17 @@ def debug(level: int) -> Generator[None]:
             f"the debug level is {level}",
             hint=f"expected 0 to {environment.MAX_DEBUG_LEVEL}",
         )
+    global showing_c
+    shows = int(level == environment.MAX_DEBUG_LEVEL)
+    with _lock:
+        showing_c += shows
     token = _level.set(level)
     try:
         yield
     finally:
         _level.reset(token)
+        with _lock:
+            showing_c -= shows
 
 
 def debug_level() -> int:

@@ -28,6 +28,7 @@ from xdsl.utils.exceptions import VerifyException
 from uopc.dialects.errors import UopcError
 from uopc.dialects.tensor_build import number_text
 from uopc.frontend.node_types import NodeKind, ValueType, infer_kind, node_kind, value_type
+from uopc.frontend.places import Place, caller_place
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Shape: TypeAlias = tuple[int, ...]
@@ -45,6 +46,7 @@ class Node:
         "kind",
         "op",
         "owner",
+        "place",
         "realized",
         "shape",
         "sources",
@@ -69,6 +71,8 @@ class Node:
     """A buffer's data; None for the input of a function that is being traced."""
     owner: Callable[[], Any] | None
     """Of a leaf: a weak reference to the tensor that the gradient goes to."""
+    place: Place | None
+    """The Python line that made it first, where lines are kept: see places.py."""
 
     def __init__(self, kind: NodeKind, sources: tuple[Node, ...], tracked: bool) -> None:
         self.kind = kind
@@ -82,6 +86,7 @@ class Node:
         self.realized = None
         self.array = None
         self.owner = None
+        self.place = None
 
     def __repr__(self) -> str:
         return f"<{self.kind}>"
@@ -132,6 +137,7 @@ def apply(op: str, sources: tuple[Node, ...], attributes: tuple[Any, ...] = ()) 
                 tracked = True
                 break
     node = Node(kind, sources, tracked)
+    node.place = caller_place()
     mine = _Reference(node, _forget)  # pyright: ignore[reportArgumentType] (it gets itself)
     mine.key = key
     with _lock:

@@ -119,6 +119,8 @@ def _program(key: Key, order: Sequence[Node], roots: Sequence[Node], name: str) 
     """What a graph becomes: found where an earlier process kept it, else made and kept."""
     from uopc.frontend.kept_programs import find_program, keep_program, program_key
 
+    if any(node.place is not None for node in order):  # another process has other lines
+        return _lowered(order, roots, name)
     place = program_key(key, name)
     program = find_program(place)
     if program is None:

@@ -96,6 +96,11 @@ def debug_level() -> int:
     return _integer(DEBUG, 0, MAX_DEBUG_LEVEL, 0)
 
 
+def shows_c() -> bool:
+    """Whether UOPC_DEBUG is the level that shows the C; False where it is no level at all."""
+    return os.environ.get(DEBUG.name, "").strip() == str(MAX_DEBUG_LEVEL)
+
+
 def thread_count() -> int:
     """UOPC_THREADS, else the processors of this process's affinity mask.
 
