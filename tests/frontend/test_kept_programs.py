@@ -79,13 +79,25 @@ def test_kernels_of_a_found_program_can_be_timed(
 ):
     softmax()
     uopc.clear_cache()
+    with uopc.debug(3):
+        softmax()
+    lines = capfd.readouterr().err
+    assert [line.split()[0] for line in lines.splitlines() if "GFLOP/s" in line] == ["r_3_4"]
+    assert len(made) == 1
+
+
+def test_a_program_that_is_shown_is_made_again_for_its_lines(
+    made: list[Program], capfd: pytest.CaptureFixture[str]
+):
+    softmax()
+    uopc.clear_cache()
     with uopc.debug(4):
         softmax()
     lines = capfd.readouterr().err
     assert "static void" not in lines
     assert "\nvoid r_3_4(" in lines
-    assert [line.split()[0] for line in lines.splitlines() if "GFLOP/s" in line] == ["r_3_4"]
-    assert len(made) == 1
+    assert "test_kept_programs.py:" in lines
+    assert len(made) == 2
 
 
 def test_a_pass_that_fails_is_named(made: list[Program], monkeypatch: pytest.MonkeyPatch):
