@@ -155,14 +155,19 @@ def compile_request(
 
 
 def in_own_ops(module: ModuleOp) -> ModuleOp:
-    """A module that has linalg on tensors, converted in place; any other as it is.
+    """A module that has linalg, arith or math on tensors, converted in place; others as they are.
 
     Raises UnsupportedError for what has no conversion.
     """
+    from xdsl.dialects.builtin import TensorType
     from xdsl.dialects.func import FuncOp
 
     foreign = any(
-        op.name.startswith(("linalg.", "tensor.")) and op.name != "tensor.extract"
+        (op.name.startswith(("linalg.", "tensor.")) and op.name != "tensor.extract")
+        or (
+            op.name.startswith(("arith.", "math."))
+            and any(isinstance(v.type, TensorType) for v in op.results)
+        )
         for function in module.body.block.ops
         if isinstance(function, FuncOp) and function.body.blocks
         for op in function.body.blocks[0].ops

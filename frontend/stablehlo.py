@@ -93,17 +93,17 @@ def speaks_stablehlo(module: ModuleOp) -> bool:
 
 
 def run_interpreted(text: str, inputs: Sequence[np.ndarray[Any, Any]]) -> list[Any]:
-    """Run a StableHLO program by the reference semantics; see `_run` for bf16."""
-    return _run(text, inputs, "interpreter")
+    """Run a StableHLO program by the reference semantics; see `run_once` for bf16."""
+    return run_once(text, inputs, "interpreter")
 
 
 def run_compiled(text: str, inputs: Sequence[np.ndarray[Any, Any]]) -> list[Any]:
-    """Run a StableHLO program as C; see `_run` for bf16."""
-    return _run(text, inputs, "c")
+    """Run a StableHLO program as C; see `run_once` for bf16."""
+    return run_once(text, inputs, "c")
 
 
-def _run(text: str, inputs: Sequence[np.ndarray[Any, Any]], target: str) -> list[Any]:
-    """Compile and run once. A bf16 input may be given as its bits, in uint16."""
+def run_once(text: str, inputs: Sequence[np.ndarray[Any, Any]], target: str) -> list[Any]:
+    """Compile for a target and run once. A bf16 input may be given as its bits, in uint16."""
     from uopc.dialects.element_types import element_type_named
 
     executable: Any = from_stablehlo(text, target)

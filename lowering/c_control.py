@@ -278,10 +278,16 @@ def _publish(p: FunctionPrinter, op: Operation, results: dict[int, Carried]) -> 
 
 
 def if_else(p: FunctionPrinter, op: scf.IfOp) -> None:
-    """scf.if."""
+    """scf.if; of a condition that the bounds decide, the region that is taken."""
     condition = p.expr(op.cond)
     p.flush_reads()
     results = _results(p, op)
+    if condition.text in ("0", "1"):
+        taken = op.true_region if condition.text == "1" else op.false_region
+        if taken.blocks:
+            _branch(p, taken, results)
+        _publish(p, op, results)
+        return
     p.open(f"if ({condition.text})")
     keep_loads_alone(p, op)
     _branch(p, op.true_region, results)

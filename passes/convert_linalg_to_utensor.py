@@ -44,7 +44,7 @@ from uopc.passes.linalg_conversion.scalars import SAME, UNSIGNED, element_for, s
 from uopc.passes.linalg_conversion.spaces import Axis, access_of, loop_sizes, over_loops
 from uopc.passes.linalg_conversion.structured import named, reduced
 from uopc.passes.stablehlo_conversion.builder import Builder, element_of, number_of, shape_of
-from uopc.passes.stablehlo_conversion.conversion import unsupported
+from uopc.passes.stablehlo_conversion.conversion import invalid, unsupported
 
 _KINDS = {
     e.AddOp: "add", e.MulOp: "mul", e.MaxOp: "max", e.MinOp: "min", e.AndOp: "and",
@@ -214,6 +214,19 @@ class _Conversion:
         kind, term = self._combined(op, body, 1, value)
         return [reduced(self.b, kind, term, start, tuple(Axis(((k, 1),)) for k in kept))]
 
+    def map(self, op: Any) -> list[SSAValue]:
+        """linalg.map: a body over elements; it may have what the result held as an argument."""
+        body = op.body.block
+        x = [self.values[v] for v in op.operands]
+        shapes = {shape_of(v) for v in x}
+        if len(body.args) not in (len(x) - 1, len(x)) or len(shapes) != 1:
+            raise invalid(op, f"has a body of {len(body.args)} arguments for {len(x)} operands")
+        (self._index_sizes,) = shapes
+        self.values.update(zip(body.args, x, strict=False))
+        self.run(body)
+        (value,) = cast(Operation, body.last_op).operands
+        return [self._over(self.values[value], self._index_sizes)]
+
     def pad(self, op: Any) -> list[SSAValue]:
         """tensor.pad by one number."""
         x = self.values[op.source]
@@ -236,6 +249,7 @@ class _Conversion:
 _REGIONS: dict[str, Callable[[_Conversion, Any], list[SSAValue]]] = {
     "linalg.generic": _Conversion.generic,
     "linalg.index": _Conversion.index,
+    "linalg.map": _Conversion.map,
     "linalg.reduce": _Conversion.reduce,
     "tensor.pad": _Conversion.pad,
 }
@@ -352,7 +366,7 @@ _RULES: dict[str, Rule] = {
 
 def converted_ops() -> list[str]:
     """The names of all ops that have a conversion, in order."""
-    named = (*structured.CONTRACTIONS, *structured.ELEMENTWISE)
+    named = (*structured.CONTRACTIONS, *structured.ELEMENTWISE, *structured.FORMULAS)
     pools = (f"pooling_{layout}_*" for layout in structured.POOLS)
     return sorted(
         {*_RULES, *_REGIONS, *scalars.names(), *(f"linalg.{name}" for name in (*named, *pools))}

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, TensorType, i1, i64
+from xdsl.dialects.builtin import IndexType, TensorType, f32, f64, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from uopc.dialects import tensor_elementwise as e
 from uopc.dialects.element_types import element_type_named
 from uopc.dialects.numbers import known_element
 from uopc.passes.stablehlo_conversion.builder import Builder, element_of, row_of
+from uopc.passes.stablehlo_conversion.conversion import unsupported
+from uopc.passes.stablehlo_conversion.elementwise import round_away
 
 Rule = Callable[[Builder, Any, list[SSAValue]], SSAValue]
 
@@ -128,6 +130,32 @@ def _fptoui(b: Builder, op: Operation, x: list[SSAValue]) -> SSAValue:
     return b.bitcast(b.cast(x[0], unsigned), element)
 
 
+def _fused(b: Builder, op: Operation, x: list[SSAValue]) -> SSAValue:
+    """a * b + c, rounded once; of halves as docs/numerics.md has it, the fused op of f32.
+
+    A product of f32 is exact in f64. The sum there is rounded to odd: of the two neighbours of an
+    inexact one, that with an odd last bit, so that rounding it to f32 is as if it were the first
+    (Boldo and Melquiond, 2008). Its error is Knuth's two-sum; NaN beside infinities, which stay.
+    """
+    row = row_of(x[0])
+    if row.name == "f64":
+        raise unsupported(op, "there is no multiply-add of f64 that rounds once")
+    first, second, addend = (b.cast(v, f64) for v in x)
+    product = b.op(e.MulOp, first, second)
+    total = b.op(e.AddOp, product, addend)
+    part = b.op(e.SubOp, total, product)
+    lost = b.op(e.SubOp, product, b.op(e.SubOp, total, part))
+    error = b.op(e.AddOp, lost, b.op(e.SubOp, addend, part))
+    zero, bits = b.like(total, 0), b.bitcast(total, i64)
+    above, below = b.op(e.CmpltOp, zero, error), b.op(e.CmpltOp, error, zero)
+    even = b.op(e.CmpeqOp, b.op(e.AndOp, bits, b.like(bits, 1)), b.like(bits, 0))
+    outward = b.op(e.CmpeqOp, above, b.op(e.CmpltOp, zero, total))
+    odd = b.op(e.AddOp, bits, b.where(outward, b.like(bits, 1), b.like(bits, -1)))
+    inexact = b.op(e.AndOp, even, b.op(e.OrOp, above, below))
+    result = b.cast(b.bitcast(b.where(inexact, odd, bits), f64), f32)
+    return b.cast(result, row.attribute)
+
+
 _RULES: dict[str, Rule] = {
     "arith.bitcast": lambda b, op, x: b.bitcast(x[0], element_for(op.results[0].type)),
     "arith.cmpf": _compare_floats,
@@ -141,7 +169,8 @@ _RULES: dict[str, Rule] = {
     "arith.sitofp": _extend,
     "arith.trunci": _truncate,
     "arith.uitofp": _extend,
-    "math.fma": lambda b, op, x: b.op(e.AddOp, b.op(e.MulOp, x[0], x[1]), x[2]),
+    "math.fma": _fused,
+    "math.round": lambda b, op, x: round_away(b, x),
 }
 
 

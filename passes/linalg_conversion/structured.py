@@ -6,12 +6,14 @@ Ops with a body of their own (generic, map, reduce) go through it: see conversio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from uopc.dialects import tensor_elementwise as e
+from uopc.dialects.element_types import element_type_named
 from uopc.dialects.numbers import scalar_value
 from uopc.dialects.stablehlo_attributes import int_list
 from uopc.passes.linalg_conversion.spaces import Access, Axis, loop_sizes, over_loops
@@ -23,6 +25,8 @@ from uopc.passes.stablehlo_conversion.builder import (
     row_of,
     shape_of,
 )
+from uopc.passes.stablehlo_conversion.conversion import invalid
+from uopc.passes.stablehlo_conversion.elementwise import round_away
 
 COMBINE: dict[str, type[Any]] = {
     "add": e.AddOp, "mul": e.MulOp, "max": e.MaxOp, "min": e.MinOp, "and": e.AndOp,
@@ -55,7 +59,7 @@ ELEMENTWISE: dict[str, type[Any]] = {
     "abs": e.AbsOp, "add": e.AddOp, "ceil": e.CeilOp, "div": e.DivOp, "erf": e.ErfOp,
     "exp": e.ExpOp, "floor": e.FloorOp, "log": e.LogOp, "max": e.MaxOp, "min": e.MinOp,
     "mul": e.MulOp, "negf": e.NegOp, "powf": e.PowOp, "reciprocal": e.RecipOp,
-    "round": e.RoundOp, "rsqrt": e.RsqrtOp, "sqrt": e.SqrtOp, "sub": e.SubOp, "tanh": e.TanhOp,
+    "rsqrt": e.RsqrtOp, "sqrt": e.SqrtOp, "sub": e.SubOp, "tanh": e.TanhOp,
 }  # fmt: skip
 
 
@@ -88,16 +92,45 @@ def named(b: Builder, op: Operation, x: list[SSAValue]) -> SSAValue | None:
         if layout in POOLS and kind in ("sum", "max", "min"):
             return _space(b, op, POOLS[layout], x, "add" if kind == "sum" else kind, pools=True)
         return None
-    if name == "square":
-        return b.op(e.MulOp, x[0], x[0])
-    if name == "select":
-        return b.where(*b.alike(x[:3]))
+    if name in FORMULAS:
+        return FORMULAS[name](b, op, x)
     cls = ELEMENTWISE.get(name)
     if cls is None:
         return None
     if name == "div" and not row_of(x[0]).is_float:
         cls = e.TruncdivOp
     return b.op(cls, *x[:-1])
+
+
+def _divide_unsigned(b: Builder, op: Operation, x: list[SSAValue]) -> SSAValue:
+    row = row_of(x[0])
+    if row.is_bool:
+        return b.op(e.TruncdivOp, *x[:2])
+    unsigned = element_type_named(f"ui{row.bits}").attribute
+    quotient = b.op(e.TruncdivOp, *(b.bitcast(v, unsigned) for v in x[:2]))
+    return b.bitcast(quotient, element_of(x[0]))
+
+
+def _softmax(b: Builder, op: Operation, x: list[SSAValue]) -> SSAValue:
+    """exp(x - max) over its sum, along one axis."""
+    value, shape = x[0], shape_of(x[0])
+    (axis,) = _numbers(op, "dimension")
+    if not row_of(value).is_float or not 0 <= axis < len(shape):
+        raise invalid(op, f"has dimension {axis} of {op.operands[0].type}")
+    kept = [k for k in range(len(shape)) if k != axis]
+    top = b.spread(b.reduce("max", value, [axis]), shape, kept)
+    powers = b.op(e.ExpOp, b.op(e.SubOp, value, top))
+    return b.op(e.DivOp, powers, b.spread(b.reduce("add", powers, [axis]), shape, kept))
+
+
+FORMULAS: dict[str, Callable[[Builder, Operation, list[SSAValue]], SSAValue]] = {
+    "div_unsigned": _divide_unsigned,
+    "round": lambda b, op, x: round_away(b, x[:1]),
+    "select": lambda b, op, x: b.where(*b.alike(x[:3])),
+    "softmax": _softmax,
+    "square": lambda b, op, x: b.op(e.MulOp, x[0], x[0]),
+}
+"""Named ops that are more than one elementwise op."""
 
 
 def _space(
@@ -135,6 +168,8 @@ def _numbers(op: Operation, name: str) -> tuple[int, ...]:
     value: Any = op.get_attr_or_prop(name)
     if value is None:
         return ()
+    if isinstance(value, IntegerAttr):
+        return (cast("IntegerAttr[Any]", value).value.data,)
     if hasattr(value, "get_values"):
         return tuple(int(v) for v in value.get_values())
     return int_list(value)

@@ -1,10 +1,14 @@
 """Run StableHLO's own test programs, where they are at hand, and print what passes.
 
-    python tests/conformance/run_conformance.py FOLDER [--target interpreter|c] [--match RE]
+    python tests/conformance/run_conformance.py FOLDER [--target interpreter|c|cuda] [--match RE]
+                                                       [--every N]
 
 FOLDER holds suites, each a folder with cases.json (per case: family, ops, MLIR types, the kind of
 each check), NAME.mlir, NAME.pretty.mlir, and NAME.npz with inputs in_0, … and results exp_0, …;
 bf16 stands there as its bits. Exit status 1 if anything but `pass` and `unsupported` is met.
+
+`--every N` runs a sample: of the cases, family by family, each N-th. `--target cuda` runs where
+UOPC_CUDA says; UOPC_CUDA=emulator needs no GPU and is slow, so a sample is for it.
 
 pass: the suite's own check holds (equal; at most 3 ulp; 1e-3; a tolerance of the case's own).
 close: only a looser relative one does. unsupported: UnsupportedError, which names op and reason.
@@ -87,8 +91,7 @@ def run_case(folder: Path, name: str, facts: dict[str, Any], options: Options) -
     text = (folder / f"{name}{ending}").read_text(encoding="utf-8")
     arrays = np.load(folder / f"{name}.npz")
     inputs = [arrays[f"in_{k}"] for k in range(len(facts["in_types"]))]
-    run = stablehlo.run_compiled if options.target == "c" else stablehlo.run_interpreted
-    results = run(text, inputs)
+    results = stablehlo.run_once(text, inputs, options.target)
     if len(results) != len(facts["checks"]):
         return "wrong", f"{len(results)} results for {len(facts['checks'])}"
     verdicts: list[tuple[str, str]] = []
@@ -209,9 +212,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="where the suites are")
-    parser.add_argument("--target", choices=("interpreter", "c"), default="interpreter")
+    parser.add_argument("--target", choices=("interpreter", "c", "cuda"), default="interpreter")
     parser.add_argument("--form", choices=("generic", "pretty"), default="generic")
     parser.add_argument("--match", default="", help="only cases whose name has this pattern")
+    parser.add_argument("--every", type=int, default=1, help="only each so-manieth case")
     parser.add_argument("--suite", action="append", help="only these suites")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=60, help="seconds a case may take")
@@ -225,7 +229,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for suite in suites:
         every = json.loads((suite / "cases.json").read_text(encoding="utf-8"))
         cases = {n: facts for n, facts in every.items() if re.search(options.match, n)}
-        print(f"{suite.name}, {options.target}")
+        ordered = sorted(cases, key=lambda n: (cases[n]["family"], n))
+        cases = {name: cases[name] for name in ordered[:: options.every]}
+        print(f"{suite.name}, {options.target}", flush=True)
         start = time.monotonic()
         given = Options(options.target, options.form, options.timeout)
         verdicts = run_suite(suite, cases, given, options.jobs)

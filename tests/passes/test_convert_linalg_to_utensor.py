@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
 import uopc
-from uopc.dialects.errors import UnsupportedError
+from uopc.dialects.errors import UnsupportedError, UopcError
 
 RNG = np.random.default_rng(5)
-NAMES = {"float32": "f32", "float64": "f64", "int32": "i32", "bool": "i1"}
+NAMES = {
+    "float32": "f32", "float64": "f64", "float16": "f16", "int32": "i32", "bool": "i1", "int8": "i8",
+}  # fmt: skip
 
 
 def floats(*shape: int) -> np.ndarray:
@@ -91,6 +94,183 @@ def test_convolutions_and_pools(stride: int, dilation: int):
         start = {"max": -100, "min": 100, "sum": 1}[kind] * np.ones_like(expected)
         body = f"%r = linalg.pooling_nhwc_{kind} {given} ins(%a, %b : {t(X)}, {t(window)}) outs(%c : {t(start)}) -> {t(start)}"
         check(body, [X, window, start], expected + (kind == "sum"))
+
+
+IMAGES = {1: floats(2, 7, 3), 2: floats(2, 5, 6, 3), 3: floats(1, 4, 5, 3, 2)}
+KERNELS = {1: floats(3, 3, 4), 2: floats(2, 3, 3, 4), 3: floats(2, 3, 2, 2, 3)}
+
+
+def convolution(rank: int, stride: int) -> np.ndarray:
+    """Channels last; the kernel's letters are its places, then channels and filters."""
+    axes = range(1, rank + 1)
+    kernel = KERNELS[rank]
+    seen = np.lib.stride_tricks.sliding_window_view(IMAGES[rank], kernel.shape[:rank], tuple(axes))
+    seen = seen[(slice(None), *(slice(None, None, stride) for _ in axes))]
+    places = "xyz"[:rank]
+    return np.einsum(f"n{'opq'[:rank]}c{places},{places}cf->n{'opq'[:rank]}f", seen, kernel)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize(
+    ("name", "rank", "first"),
+    [
+        ("conv_1d_nwc_wcf", 1, False),
+        ("conv_1d_ncw_fcw", 1, True),
+        ("conv_2d_nchw_fchw", 2, True),
+        ("conv_3d_ndhwc_dhwcf", 3, False),
+        ("conv_3d_ncdhw_fcdhw", 3, True),
+    ],
+)
+def test_convolutions_of_any_rank(name: str, rank: int, first: bool, stride: int):
+    x, kernel, expected = IMAGES[rank], KERNELS[rank], convolution(rank, stride)
+    if first:
+        x, expected = np.moveaxis(x, -1, 1), np.moveaxis(expected, -1, 1)
+        kernel = np.moveaxis(kernel, (-1, -2), (0, 1))
+    start = floats(*expected.shape)
+    given = f"{{dilations = dense<1> : tensor<{rank}xi64>, strides = dense<{stride}> : tensor<{rank}xi64>}}"
+    body = f"%r = linalg.{name} {given} ins(%a, %b : {t(x)}, {t(kernel)}) outs(%c : {t(start)}) -> {t(start)}"
+    check(body, [np.ascontiguousarray(v) for v in (x, kernel, start)], start + expected)
+
+
+@pytest.mark.parametrize(("name", "rank"), [("conv_1d", 1), ("conv_2d", 2), ("conv_3d", 3)])
+def test_convolutions_without_channels(name: str, rank: int):
+    x, kernel = floats(*(7, 5, 4)[:rank]), floats(*(3, 2, 2)[:rank])
+    seen = np.lib.stride_tricks.sliding_window_view(x, kernel.shape)
+    expected = (seen * kernel).sum(tuple(range(rank, 2 * rank)))
+    zero = np.zeros_like(expected)
+    body = f"%r = linalg.{name} ins(%a, %b : {t(x)}, {t(kernel)}) outs(%c : {t(zero)}) -> {t(zero)}"
+    check(body, [x, kernel, zero], expected)
+
+
+@pytest.mark.parametrize(("kind", "function"), [("max", np.max), ("sum", np.sum)])
+def test_pools_with_channels_first(kind: str, function: Callable[..., Any]):
+    x = np.ascontiguousarray(np.moveaxis(X, -1, 1))
+    window = np.zeros((3, 2), np.float32)
+    seen = np.lib.stride_tricks.sliding_window_view(x, (3, 2), (2, 3))[:, :, ::2, ::2]
+    expected = np.asarray(function(seen, axis=(4, 5)))
+    start = np.full_like(expected, -100 if kind == "max" else 0)
+    given = "{dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>}"
+    body = f"%r = linalg.pooling_nchw_{kind} {given} ins(%a, %b : {t(x)}, {t(window)}) outs(%c : {t(start)}) -> {t(start)}"
+    check(body, [x, window, start], expected)
+
+
+@pytest.mark.parametrize(
+    ("axes", "op", "function"),
+    [
+        ((1,), "arith.addf", lambda x, s: s + x.sum(1)),
+        ((0,), "arith.maximumf", lambda x, s: np.maximum(s, x.max(0))),
+        ((0, 1), "arith.mulf", lambda x, s: s * x.prod()),
+    ],
+)
+def test_reduce(axes: tuple[int, ...], op: str, function: Callable[..., Any]):
+    start = floats(*(n for k, n in enumerate(A.shape) if k not in axes))
+    body = (
+        f"%r = linalg.reduce ins(%a : {t(A)}) outs(%b : {t(start)}) dimensions = {list(axes)}\n"
+        f"(%p : f32, %q : f32) {{\n%y = {op} %p, %q : f32\nlinalg.yield %y : f32\n}}"
+    )
+    check(body, [A, start], function(A, start))
+
+
+HALVES = np.asarray([-2.5, -1.5, -0.5, 0.49999997, 0.5, 1.5, 2.5, 8388609.0], np.float32)
+AWAY = np.asarray([-3, -2, -1, 0, 1, 2, 3, 8388609.0], np.float32)
+BYTES, DIVISORS = np.asarray([-1, 100, -128], np.int8), np.asarray([2, -3, 7], np.int8)
+
+
+def elementwise(name: str, *inputs: np.ndarray) -> str:
+    names = ", ".join(f"%{n}" for n in "abc"[: len(inputs)])
+    types = ", ".join(map(t, inputs))
+    return f"%r = {name} ins({names} : {types}) outs(%a : {t(inputs[0])}) -> {t(inputs[0])}"
+
+
+@pytest.mark.parametrize(
+    ("body", "inputs", "expected"),
+    [
+        (elementwise("linalg.round", HALVES), [HALVES], AWAY),
+        (f"%r = math.round %a : {t(HALVES)}", [HALVES], AWAY),
+        (
+            elementwise("linalg.div_unsigned", BYTES, DIVISORS),
+            [BYTES, DIVISORS],
+            (BYTES.view(np.uint8) // DIVISORS.view(np.uint8)).view(np.int8),
+        ),
+    ],
+)
+def test_exact_ops(body: str, inputs: list[np.ndarray], expected: np.ndarray):
+    for got in run(body, inputs, expected):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_softmax():
+    for axis in range(3):
+        powers = np.exp(BATCH - BATCH.max(axis, keepdims=True))
+        body = elementwise(f"linalg.softmax dimension({axis})", BATCH)
+        check(body, [BATCH], powers / powers.sum(axis, keepdims=True))
+    with pytest.raises(UopcError, match="has dimension 3 of tensor<2x4x8xf32>"):
+        run(elementwise("linalg.softmax dimension(3)", BATCH), [BATCH], BATCH)
+
+
+MAP = "%r = linalg.map ins(%a, %a : tensor<4x8xf32>, tensor<4x8xf32>) outs(%a : tensor<4x8xf32>)"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (MAP.replace("map", "map { arith.addf }"), A + A),
+        (f"{MAP} (%p : f32, %q : f32) {{\n%y = arith.mulf %p, %q : f32\nlinalg.yield %y : f32\n}}", A * A),
+        (f"{MAP} (%p : f32, %q : f32, %o : f32) {{\n%c = arith.constant 2.0 : f32\nlinalg.yield %c : f32\n}}", np.full_like(A, 2)),
+    ],
+)  # fmt: skip
+def test_map(body: str, expected: np.ndarray):
+    check(body, [A], expected)
+
+
+def test_a_map_whose_body_does_not_fit_is_refused():
+    body = f"{MAP} (%p : f32) {{\nlinalg.yield %p : f32\n}}"
+    with pytest.raises(UopcError, match="has a body of 1 arguments for 3 operands"):
+        run(body, [A], A)
+
+
+FUSED = "%r = math.fma %a, %b, %c : {}"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_fused_multiply_add_rounds_once(dtype: Any):
+    """Against exact fractions, at sums that two roundings get wrong, and at the edges."""
+    bits = {np.float32: 23, np.float16: 10}[dtype]
+    one = 1 + 2.0**-bits
+    edges = [
+        (one, one, -1 - 2.0 ** (1 - bits)), (one, 1 - 2.0**-bits, -1), (np.inf, 1, -np.inf),
+        (np.inf, 2, 1), (2.0**-12, 2.0**-12, -(2.0**-24)), (0, 5, -0.0), (np.nan, 1, 1),
+        (one, 2.0 ** -(bits + 1), 1),
+    ]  # fmt: skip
+    rows = np.asarray(edges, dtype).T
+    noise = RNG.uniform(-2, 2, (3, 200)).astype(dtype)
+    noise[2, ::2] = -(noise[0, ::2] * noise[1, ::2])
+    inputs = [np.concatenate(pair) for pair in zip(rows, noise, strict=True)]
+    expected: list[Any] = []
+    for a, b, c in zip(*(v.astype(np.float64) for v in inputs), strict=True):
+        if np.isfinite([a, b, c]).all() and (exact := Fraction(a) * Fraction(b) + Fraction(c)):
+            expected.append(rounded_once(exact))
+        else:
+            expected.append(np.nan if b == 1 else a * b + c)
+    wanted = np.asarray(expected, np.float32).astype(dtype)
+    with np.errstate(invalid="ignore"):
+        assert (inputs[0] * inputs[1] + inputs[2] != wanted)[len(edges) :].any()
+    for got in run(FUSED.format(t(inputs[0])), inputs, wanted):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def rounded_once(exact: Fraction) -> np.float32:
+    """The f32 that is nearest to a fraction, the even one of two."""
+    near = np.float32(float(exact))
+    around = [np.nextafter(near, np.float32(s * np.inf)) for s in (-1, 1)]
+    key = [(abs(Fraction(float(v)) - exact), int(v.view(np.int32)) & 1) for v in (near, *around)]
+    return (near, *around)[key.index(min(key))]
+
+
+def test_fused_multiply_add_of_f64_is_refused():
+    x = np.ones(2)
+    with pytest.raises(UnsupportedError, match="no multiply-add of f64 that rounds once"):
+        run(FUSED.format(t(x)), [x, x, x], x)
 
 
 GENERIC = """%r = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{loops}]}} ins({ins}) outs({outs}) {{

@@ -134,3 +134,36 @@ func.func @pairs(%x: memref<8xf32> {llvm.noalias, llvm.readonly}, %c: i1, %n: in
 // CHECK-NEXT:         float a;
 // CHECK-NEXT:         if (c) {
 // CHECK-NEXT:             a = x[i];
+
+// A condition that the bounds decide is not asked.
+func.func @decided(%x: memref<8xf32> {llvm.noalias, llvm.readonly}, %o: memref<8xf32> {llvm.noalias}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.for %i = %c0 to %c8 step %c1 {
+    %inside = arith.cmpi sge, %i, %c0 : index
+    scf.if %inside {
+      %v = memref.load %x[%i] : memref<8xf32>
+      memref.store %v, %o[%i] : memref<8xf32>
+    }
+    %outside = arith.cmpi sge, %i, %c8 : index
+    %w = scf.if %outside -> (f32) {
+      %v = memref.load %x[%c0] : memref<8xf32>
+      scf.yield %v : f32
+    } else {
+      %v = memref.load %x[%c1] : memref<8xf32>
+      scf.yield %v : f32
+    }
+    memref.store %w, %o[%c0] : memref<8xf32>
+  }
+  func.return
+}
+
+// CHECK: void decided(const float *restrict x, float *restrict o)
+// CHECK-NEXT: {
+// CHECK-NEXT:     for (int64_t i = 0; i < 8; i++) {
+// CHECK-NOT: if
+// CHECK:              o[i] = x[i];
+// CHECK-NOT: if
+// CHECK:              x[1]
+// CHECK:     }

@@ -21,3 +21,13 @@ func.func @pool(%x : tensor<1x4x4x4xf32>, %k : tensor<2x2xf32>, %o : tensor<1x2x
   %p = linalg.pooling_nhwc_max {dilations = dense<1> : vector<2xi64>, strides = dense<2> : vector<2xi64>} ins(%x, %k : tensor<1x4x4x4xf32>, tensor<2x2xf32>) outs(%o : tensor<1x2x2x4xf32>) -> tensor<1x2x2x4xf32>
   func.return %p : tensor<1x2x2x4xf32>
 }
+
+// CHECK-LABEL: func.func @elements
+// CHECK:         utensor.add %x, %x : tensor<2x3xf32>
+// CHECK:         utensor.reduce max %{{.*}} axes [1] : tensor<2x3xf32> -> tensor<2xf32>
+// CHECK:         utensor.exp
+func.func @elements(%x : tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %a = linalg.map { arith.addf } ins(%x, %x : tensor<2x3xf32>, tensor<2x3xf32>) outs(%x : tensor<2x3xf32>)
+  %s = linalg.softmax dimension(1) ins(%a : tensor<2x3xf32>) outs(%x : tensor<2x3xf32>) -> tensor<2x3xf32>
+  func.return %s : tensor<2x3xf32>
+}
