@@ -129,7 +129,7 @@ class MapOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> MapOp:
-        word = None
+        word, position = None, parser.pos
         if parser.parse_optional_punctuation("{"):
             word = parser.parse_identifier()
             position = parser.pos
@@ -143,10 +143,10 @@ class MapOp(IRDLOperation):
             body = parser.parse_region(arguments)
         else:
             body = _short_body(parser, word, position, inputs, outputs[0])
-        type_ = outputs[0].type
+        on_tensors = all(isinstance(v.type, TensorType) for v in outputs)
         return cls.create(
             operands=[*inputs, *outputs],
-            result_types=[type_] if isinstance(type_, TensorType) else [],
+            result_types=[v.type for v in outputs] if on_tensors else [],
             regions=[body],
         )
 
