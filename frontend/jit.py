@@ -16,7 +16,8 @@ call loads arrays, calls the plan and stores arrays.
   plain number (a size, an if, math.sin), it is traced again for each value, and a UopcWarning says
   so. True, False, None and text are always part of the structure.
 * Plain values that are no arguments (globals, closures, attributes, numpy arrays) are watched: when
-  one has changed the function is traced again, and a UopcWarning names it.
+  one has changed the function is traced again, and a UopcWarning names it if the trace is another.
+  If it is the same and no code that ran reads a value of that name, it is not watched any more.
 * Random numbers are drawn anew at each call.
 * Where the second run differs from the first (a counter became a constant, say), the function is
   traced at every call from then on, and a UopcWarning says so: slower, never wrong.
@@ -31,11 +32,12 @@ import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from uopc.dialects.errors import UopcError
 from uopc.frontend import tracing
-from uopc.frontend.captured import Check, captured
+from uopc.frontend.captured import Check, Watch, captured, names_read
 from uopc.frontend.debugging import chosen_level, debug_level
 from uopc.frontend.graph import Array, Node, evaluation_order, resolved
 from uopc.frontend.jit_trace import NeedsNumber, Source, Tracer, TreeSpec, fast_key, flatten, key_of
@@ -79,7 +81,10 @@ class _Replay:
         self.debug = debug_level()
         self.simple = self.spec.shape == "*" and not self.stores
         self.guards = tracer.guards()
-        self.captured: list[Check] = []
+        self.watches: list[Watch] = []
+        self.checks: list[Check] = []
+        self.unread: set[str] = set()
+        """Where values are that have changed to no effect, and that no code reads."""
         self.verified = False
         for store in self.stores:
             store.node = None
@@ -96,16 +101,20 @@ class _Replay:
 
     def holds(self) -> bool:
         """Whether all that the function sees is as it was when it was traced."""
-        if self.captured and self.change():
-            return False
+        for check in self.checks:
+            if check():
+                return False
         return self.tensors_hold()
 
-    def change(self) -> str:
-        """What has changed of the plain values that the function sees; empty if nothing."""
-        for check in self.captured:
-            if text := check():
-                return text
-        return ""
+    def watch(self, watches: list[Watch], unread: set[str]) -> None:
+        """Hold only as long as these values are what they are now, but for those not read."""
+        self.unread = unread
+        self.watches = [w for w in watches if w.path not in unread] if unread else watches
+        self.checks = [w.check for w in self.watches]
+
+    def changed(self) -> dict[str, Watch]:
+        """What has changed of the plain values that the function sees, with a text of each."""
+        return {text: watch for watch in self.watches if (text := watch.check())}
 
     def tensors_hold(self) -> bool:
         """`holds`, of tensors alone."""
@@ -213,19 +222,26 @@ class JitFunction(Generic[P, R]):
                 if known is not None and known.verified and known.holds():
                     return known
                 # Before the function runs: what it changes itself is no reason to run it again.
-                changed = "" if known is None else known.change()
+                changed = {} if known is None else known.changed()
                 tracer = Tracer(leaves, self._plain)
                 self.traces += 1
                 try:
-                    new = self._trace(tracer, args, kwargs)
+                    with names_read() if changed else nullcontext(set[str]()) as read:
+                        new = self._trace(tracer, args, kwargs)
                     break
                 except NeedsNumber as needed:
                     self._plain |= needed.places
                     self._announce_numbers(needed.places)
                     spec, _ = flatten((args, kwargs) if kwargs else args)
                     key = key_of(spec, leaves, self._plain)
-            if changed:
-                self._warn(f"is traced again, for a value that is no argument: {changed}")
+            if changed and known is not None:
+                if known.difference(new):
+                    text = next(iter(changed))
+                    self._warn(f"is traced again, for a value that is no argument: {text}")
+                else:
+                    unread = {w.path for w in changed.values() if not w.is_read(read)}
+                    new.watch(new.watches, known.unread | unread)
+                    new.verified = not self._always
             elif known is not None and known.tensors_hold() and not self._always:
                 difference = known.difference(new)
                 if difference:
@@ -235,6 +251,7 @@ class JitFunction(Generic[P, R]):
                         f"argument, so it is traced at every call: {difference}"
                     )
                 else:
+                    new.watch(new.watches, known.unread)
                     new.verified = True
             self._replays[key] = new
             self._replays.move_to_end(key)
@@ -249,7 +266,7 @@ class JitFunction(Generic[P, R]):
                 function: Any = self._function
                 result = function(*stand_ins[0], **stand_ins[1])
                 replay = _Replay(tracer, result, self._name)
-            replay.captured = captured(function, (*args, *kwargs.values()))
+            replay.watch(captured(function, (*args, *kwargs.values())), set())
             return replay
         finally:
             tracer.close()

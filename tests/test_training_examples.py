@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import warnings
 from pathlib import Path
 from types import ModuleType
 
@@ -47,6 +48,18 @@ def test_the_gpt_learns_writes_and_resumes_to_the_bit(
     if importlib.util.find_spec("matplotlib") is not None:
         gpt.plot(whole, str(curve))
         assert curve.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_step_is_traced_as_often_however_many_there_are():
+    gpt = example("gpt")
+    config = gpt.Config(vocab=65, context=8, dim=16, heads=2, layers=1)
+    numbers = np.arange(400, dtype=np.int32) % 65
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        training = gpt.Training(config, 30, 4, 1e-3, numbers, 0)
+        traces = [training.step.traces for _ in training.run(12)]
+    assert traces[2:] == traces[2:3] * 10
+    assert traces[-1] <= 3
 
 
 def test_writing_from_a_cache_is_one_plan_and_agrees_with_the_whole_context():

@@ -262,3 +262,46 @@ def test_plain_values_from_outside_are_watched():
     a.scale = 7.0
     with pytest.warns(UopcWarning, match="scale was 2.0, is 7.0"):
         assert (a.apply(x).item(), b.apply(x).item()) == (7.0, 3.0)
+
+
+class Trainer:
+    """Counts its steps, under the name of a method that the traced function calls, too."""
+
+    def __init__(self) -> None:
+        self.done = self.square = 0
+        self.history: list[float] = [0.0]
+        self.settings = {"late": False}
+        self.step = uopc.jit(self._step)
+
+    def _step(self, x: Tensor) -> Tensor:
+        return x.square() * (10.0 if self.settings["late"] else 1.0)
+
+
+class Unfreezing(Trainer):
+    """Something that changes to no effect, until it has one."""
+
+    def _step(self, x: Tensor) -> Tensor:
+        return x * 2.0 if self.done > 4 else x
+
+
+def test_a_change_of_what_is_never_read_is_let_be():
+    trainer = Trainer()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for k in range(10):
+            assert trainer.step(Tensor([3.0])).item() == 9.0
+            trainer.done += 1
+            trainer.square += 3
+            trainer.history[0] = float(k)
+    assert trainer.step.traces <= 3
+    trainer.settings["late"] = True
+    with pytest.warns(UopcWarning, match=r"\['late'\] was False, is True"):
+        assert trainer.step(Tensor([3.0])).item() == 90.0
+
+
+def test_a_change_that_may_be_seen_later_stays_watched():
+    trainer = Unfreezing()
+    with pytest.warns(UopcWarning, match=r"\.done was 4, is 5"):
+        for k in range(8):
+            assert trainer.step(Tensor([3.0])).item() == (6.0 if k > 4 else 3.0)
+            trainer.done += 1
