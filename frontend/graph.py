@@ -190,6 +190,11 @@ def placeholder(shape: Shape, type_: str) -> Node:
     return Node(_leaf_kind("buffer", shape, type_), (), False)
 
 
+def donated(node: Node) -> Node:
+    """What stands for a value that its tensor has given away."""
+    return Node(node_kind("buffer", ("donated",), node.value), (), False)
+
+
 def leaf(source: Node) -> Node:
     """The same value with an identity of its own, for gradients to stop at."""
     node = Node(_leaf_kind("leaf", source.shape, source.type), (source,), True)

@@ -21,19 +21,23 @@ call loads arrays, calls the plan and stores arrays.
 * Random numbers are drawn anew at each call.
 * Where the second run differs from the first (a counter became a constant, say), the function is
   traced at every call from then on, and a UopcWarning says so: slower, never wrong.
-* What it returns is tensors, in tuples, lists and dicts, and None.
+* What it takes and returns is tensors, in tuples, lists, dicts and dataclasses, and None. Those
+  that it gets are copies: one that is changed inside is an error, and to be returned.
+* Arguments in `donate_argnums` are used up: their memory is free for results, so that a state that
+  goes in and comes out again takes no more from call to call.
 """
 
 from __future__ import annotations
 
 import functools
+import operator
 import threading
 import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from uopc.dialects.errors import UopcError
 from uopc.frontend import tracing
@@ -165,6 +169,19 @@ def _result_leaves(result: Any, name: str) -> tuple[TreeSpec, list[Tensor]]:
     return spec, leaves
 
 
+def _check_unchanged(
+    before: tuple[TreeSpec, list[Any]], after: tuple[TreeSpec, list[Any]], name: str
+) -> None:
+    if before[0] == after[0] and all(map(operator.is_, before[1], after[1])):
+        return
+    raise UopcError(
+        "wrong-argument",
+        f"{name} puts something else into a list, dict or dataclass among its arguments, which is "
+        "a copy inside of a jitted function",
+        hint="return what is new, or assign() to the tensors in it",
+    )
+
+
 class JitFunction(Generic[P, R]):
     """A function under uopc.jit. `traces` counts how often it ran in Python."""
 
@@ -264,7 +281,9 @@ class JitFunction(Generic[P, R]):
             with tracing.traced_by(tracer):
                 stand_ins = tracer.arguments(args, kwargs)
                 function: Any = self._function
+                before = flatten(stand_ins)
                 result = function(*stand_ins[0], **stand_ins[1])
+                _check_unchanged(before, flatten(stand_ins), self._name)
                 replay = _Replay(tracer, result, self._name)
             replay.watch(captured(function, (*args, *kwargs.values())), set())
             return replay
@@ -282,10 +301,62 @@ class JitFunction(Generic[P, R]):
         warnings.warn(f"uopc.jit: {self._name} {text}", UopcWarning, stacklevel=4)
 
 
-def jit(function: Callable[P, R]) -> JitFunction[P, R]:
+class _DonatingFunction(JitFunction[P, R]):
+    """A jitted function that uses up the tensors in some of its arguments."""
+
+    def __init__(self, function: Callable[P, R], places: tuple[int, ...]) -> None:
+        super().__init__(function)
+        self._places = places
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        given: tuple[Any, ...] = args
+        if max(self._places) >= len(given):
+            raise UopcError(
+                "wrong-argument",
+                f"{self._name} is called with {len(given)} positional arguments and donates "
+                f"number {max(self._places)}, counted from 0",
+                hint="donated arguments are given by position",
+            )
+        result = super().__call__(*args, **kwargs)
+        if tracing.current() is None:
+            for place in self._places:
+                for leaf in flatten(given[place])[1]:
+                    if isinstance(leaf, Tensor):
+                        leaf.donate()
+        return result
+
+
+@overload
+def jit(
+    function: Callable[P, R], *, donate_argnums: int | Sequence[int] = ()
+) -> JitFunction[P, R]: ...
+
+
+@overload
+def jit(
+    *, donate_argnums: int | Sequence[int] = ()
+) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
+
+
+def jit(function: Callable[P, R] | None = None, *, donate_argnums: int | Sequence[int] = ()) -> Any:
     """A function of tensors that runs as one plan: see this module.
+
+    The tensors in positional arguments `donate_argnums` cannot be used after the call: reading one
+    raises UopcError [donated-tensor]. Where nothing else holds them (a clone, a view in numpy), their
+    memory is that of later results.
 
     Raises UopcError [value-while-tracing] where the function reads a value that it does not have
     yet, and [wrong-type] where it returns something other than tensors.
     """
-    return JitFunction(function)
+    places = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
+    if any(type(place) is not int or place < 0 for place in places):
+        raise UopcError(
+            "bad-option",
+            f"donate_argnums is {donate_argnums!r}",
+            hint="expected positions of arguments, counted from 0",
+        )
+
+    def made(inner: Callable[P, R]) -> JitFunction[P, R]:
+        return _DonatingFunction(inner, places) if places else JitFunction(inner)
+
+    return made if function is None else made(function)

@@ -6,6 +6,7 @@ time of the trace, which this module holds.
 
 from __future__ import annotations
 
+import dataclasses
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -68,19 +69,32 @@ def _built(shape: Any, rest: Any) -> Any:
         return {name: _built(part, rest) for name, part in parts}
     if word == "value":
         return parts
+    if word == "dataclass":
+        cls, fields = parts
+        return _with_fields(cls, [(name, _built(part, rest)) for name, part in fields])
     built = [_built(part, rest) for part in parts]
     if isinstance(word, type):
         return word(*built)
     return built if word == "list" else tuple(built)
 
 
+def _with_fields(cls: Any, fields: list[tuple[str, Any]]) -> Any:
+    """An object without its __init__, which may have checks that hold for numbers only."""
+    made = object.__new__(cls)
+    for name, value in fields:
+        object.__setattr__(made, name, value)  # frozen ones as well
+    return made
+
+
 _LEAF = TreeSpec("*")
 
 
 def flatten(value: Any) -> tuple[TreeSpec, list[Any]]:
-    """The leaves of nested tuples, lists and dicts: tensors, arrays and numbers.
+    """The leaves of nested tuples, lists, dicts and dataclasses: tensors, arrays and numbers.
 
-    None, truth values, text and whatever else can be hashed belong to the structure.
+    Of the dataclasses that compare by value, that is, those that change and those with tensors in
+    them; the others (of settings, say) are hashed like other values. None, truth values, text and
+    whatever else can be hashed belong to the structure.
     """
     if type(value) is Tensor:
         return _LEAF, [value]
@@ -103,15 +117,35 @@ def _shape(value: Any, leaves: list[Any]) -> Any:
     if isinstance(value, dict):
         items = cast(dict[Any, Any], value).items()
         return ("dict", tuple([(k, _shape(v, leaves)) for k, v in items]))
+    if _is_tree(value):
+        cls = cast(Any, type)(value)
+        fields = [f.name for f in dataclasses.fields(value) if hasattr(value, f.name)]
+        parts = tuple([(name, _shape(getattr(value, name), leaves)) for name in fields])
+        return ("dataclass", (cls, parts))
     try:
         hash(value)
     except TypeError:
         raise UopcError(
             "wrong-type",
             f"an argument of a jitted function is a {type(value).__name__}",
-            hint="expected tensors, arrays, numbers, text, and tuples, lists and dicts of them",
+            hint="expected tensors, arrays, numbers, text, and tuples, lists, dicts "
+            "and dataclasses of them",
         ) from None
     return ("value", value)
+
+
+def _is_tree(value: Any) -> bool:
+    cls = cast(Any, type)(value)
+    settings = getattr(cls, "__dataclass_params__", None)
+    if settings is None or not settings.eq:
+        return False
+    if cls.__hash__ is None:
+        return True
+    return any(
+        isinstance(getattr(value, f.name, None), Tensor | np.ndarray | list | dict)
+        or _is_tree(getattr(value, f.name, None))
+        for f in dataclasses.fields(cls)
+    )
 
 
 def key_of(spec: TreeSpec, leaves: list[Any], plain: set[int]) -> Any:
@@ -359,7 +393,7 @@ class Tracer:
         for each in evaluation_order([node]):
             if each.op == "buffer" and each.array is None:
                 if each not in self._numbers:
-                    raise no_value_yet()
+                    raise no_value_yet(each)
                 places.add(self._numbers[each])
         if places:
             raise NeedsNumber(places)

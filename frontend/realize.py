@@ -26,7 +26,8 @@ PLAN_NAME = "realize"
 def realize(nodes: Sequence[Node]) -> None:
     """Compute nodes; the `realized` of each is its buffer afterwards, if it is no buffer itself.
 
-    Raises UopcError [value-while-tracing] if a value depends on an input of a function that is
+    Raises UopcError [donated-tensor] if a value is needed that a jitted function has used up,
+    [value-while-tracing] if a value depends on an input of a function that is
     being traced, and what compiling raises.
     """
     start = time.perf_counter()
@@ -36,7 +37,7 @@ def realize(nodes: Sequence[Node]) -> None:
         target = resolved(node)
         if target.op == "buffer":
             if target.array is None:
-                raise no_value_yet()
+                raise no_value_yet(target)
             if node is not target:
                 node.realized = target
         elif not _is_view(target):
@@ -48,8 +49,15 @@ def realize(nodes: Sequence[Node]) -> None:
             node.realized = target
 
 
-def no_value_yet() -> UopcError:
-    """What is said where a value is read that exists only when a jitted function runs."""
+def no_value_yet(node: Node) -> UopcError:
+    """What is said where a buffer without data is read: that of a jitted function's input exists
+    only when the function runs, and one that was donated is gone."""
+    if node.attributes == ("donated",):
+        return UopcError(
+            "donated-tensor",
+            "this tensor was donated to a jitted function (donate_argnums), which has used it up",
+            hint="use what the function returned, or donate a clone()",
+        )
     return UopcError(
         "value-while-tracing",
         "this value is an input of the function that uopc.jit traces, or depends on one: "
@@ -148,7 +156,7 @@ def _run(roots: list[Node], start: float) -> None:
     for node in order:
         if node.op == "buffer":
             if node.array is None:
-                raise no_value_yet()
+                raise no_value_yet(node)
             inputs.append(node.array)
     plan = find_plan(order, roots)
     for root, array in zip(roots, run_plan(plan, inputs, start), strict=True):

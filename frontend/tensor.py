@@ -24,7 +24,7 @@ import numpy as np
 from uopc.dialects.element_types import element_type_named
 from uopc.frontend import core, nodes, tracing
 from uopc.frontend.core import DTypeLike, array_node, bad, type_name
-from uopc.frontend.graph import Array, Node, Shape, apply, buffer, leaf
+from uopc.frontend.graph import Array, Node, Shape, apply, buffer, donated, leaf
 from uopc.frontend.methods import Methods
 from uopc.frontend.realize import realize
 
@@ -332,6 +332,10 @@ class Tensor(Methods):
         else:
             self._node = node
         self.weak = False
+
+    def donate(self) -> None:
+        """Give its value away: it has none any more, and reading it raises UopcError [donated-tensor]."""
+        self._node, self._grad = donated(self._node), None
 
 
 def _as_array(data: Any) -> Any:

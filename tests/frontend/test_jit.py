@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import warnings
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -305,3 +306,90 @@ def test_a_change_that_may_be_seen_later_stays_watched():
         for k in range(8):
             assert trainer.step(Tensor([3.0])).item() == (6.0 if k > 4 else 3.0)
             trainer.done += 1
+
+
+@dataclass
+class State:
+    """Weights and a count, changed from step to step."""
+
+    weights: dict[str, Tensor]
+    count: Tensor
+    rate: float = 0.5
+    name: str = "sgd"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A frozen one with tensors is a tree as well."""
+
+    left: Tensor
+    right: Tensor
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Settings are part of the structure."""
+
+    repeats: int
+
+
+def test_dataclasses_nest_in_arguments_and_results():
+    @uopc.jit
+    def step(state: State, sizes: Sizes) -> tuple[State, Pair]:
+        w = state.weights["w"]
+        for _ in range(sizes.repeats):
+            w = w - w * state.rate
+        return replace(state, weights={"w": w}, count=state.count + 1), Pair(w, w * 2)
+
+    for k in range(1, 5):
+        before = State({"w": Tensor([8.0 * k])}, Tensor(k), rate=0.5)
+        after, pair = step(before, Sizes(2))
+        assert isinstance(after, State) and isinstance(pair, Pair)
+        assert (after.weights["w"].item(), after.count.item(), after.name) == (
+            2.0 * k,
+            k + 1,
+            "sgd",
+        )
+        assert (pair.left.item(), pair.right.item()) == (2.0 * k, 4.0 * k)
+        assert before.weights["w"].item() == 8.0 * k
+    assert step.traces == 2
+    assert step(before, Sizes(3))[0].weights["w"].item() == 4.0
+
+    @uopc.jit
+    def careless(state: State) -> Tensor:
+        state.count = state.count + 1
+        return state.count
+
+    with pytest.raises(UopcError, match="puts something else into a list, dict or dataclass"):
+        careless(before)
+
+
+def test_donated_arguments_are_used_up_and_their_memory_is_used_again():
+    from uopc.runtime.recycling import results
+
+    @uopc.jit(donate_argnums=0)
+    def step(state: dict[str, Tensor], x: Tensor) -> dict[str, Tensor]:
+        return {name: value + x for name, value in state.items()}
+
+    x, n = Tensor([1.0]), 1 << 18
+    state = {"a": Tensor.zeros(n).realize(), "b": Tensor.ones(n).realize()}
+    places: set[int] = set()
+    for k in range(12):
+        old, kept = state, state["b"].clone()
+        state = step(state, x)
+        assert (state["a"][0].item(), state["b"][-1].item()) == (k + 1.0, k + 2.0)
+        with pytest.raises(UopcError, match=r"was donated .*\[donated-tensor\]"):
+            old["a"].numpy()
+        with pytest.raises(UopcError, match="was donated"):
+            (old["b"] + 1).numpy()
+        with pytest.raises(UopcError, match="was donated"):
+            step(old, x)
+        assert kept[0].item() == k + 1.0  # whoever else holds the value keeps it
+        del kept
+        places |= {t.__array__().ctypes.data for t in state.values()}
+    assert len(places) <= 8
+    assert results.kept < 64 << 20
+    with pytest.raises(UopcError, match="donates number 0"):
+        step(state=state, x=x)
+    with pytest.raises(UopcError, match="donate_argnums"):
+        uopc.jit(lambda x: x, donate_argnums=(-1,))
