@@ -342,8 +342,8 @@ def jit(function: Callable[P, R] | None = None, *, donate_argnums: int | Sequenc
     """A function of tensors that runs as one plan: see this module.
 
     The tensors in positional arguments `donate_argnums` cannot be used after the call: reading one
-    raises UopcError [donated-tensor]. Where nothing else holds them (a clone, a view in numpy), their
-    memory is that of later results.
+    raises UopcError [donated-tensor]. Where nothing else holds them (a clone, a view in numpy),
+    their memory is that of later results.
 
     Raises UopcError [value-while-tracing] where the function reads a value that it does not have
     yet, and [wrong-type] where it returns something other than tensors.

@@ -1,4 +1,5 @@
-"""Computing lazy nodes: one plan for all that is asked at a time, found by structure or compiled.
+"""Computing lazy nodes: one plan for all that is asked at a time (several if that is very long),
+found by structure or compiled.
 
     realize([a, b])        # afterwards a.realized and b.realized are buffers
 
@@ -15,6 +16,7 @@ from uopc.dialects.errors import UopcError
 from uopc.frontend.debugging import debug_level, sign_of_life
 from uopc.frontend.graph import Array, Node, buffer, evaluation_order, resolved
 from uopc.frontend.plan_cache import CachedPlan, Key, plans
+from uopc.frontend.segments import segments
 from uopc.runtime.buffers import address
 
 if TYPE_CHECKING:
@@ -152,6 +154,19 @@ def _lowered(order: Sequence[Node], roots: Sequence[Node], name: str) -> Program
 
 def _run(roots: list[Node], start: float) -> None:
     order = evaluation_order(roots)
+    for segment in segments(order, roots):
+        if segment.wanted:
+            _compute(segment.wanted, evaluation_order(segment.wanted), start)
+            start = time.perf_counter()
+        for node in segment.done:
+            node.realized = None
+        order = []
+    rest = [root for root in roots if root.realized is None]
+    if rest:
+        _compute(rest, order or evaluation_order(rest), start)
+
+
+def _compute(roots: list[Node], order: list[Node], start: float) -> None:
     inputs: list[Array] = []
     for node in order:
         if node.op == "buffer":

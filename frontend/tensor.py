@@ -334,7 +334,7 @@ class Tensor(Methods):
         self.weak = False
 
     def donate(self) -> None:
-        """Give its value away: it has none any more, and reading it raises UopcError [donated-tensor]."""
+        """Give its value away: reading it raises UopcError [donated-tensor] from now on."""
         self._node, self._grad = donated(self._node), None
 
 
