@@ -118,8 +118,8 @@ def _shape(value: Any, leaves: list[Any]) -> Any:
         items = cast(dict[Any, Any], value).items()
         return ("dict", tuple([(k, _shape(v, leaves)) for k, v in items]))
     if _is_tree(value):
-        cls = cast(Any, type)(value)
-        fields = [f.name for f in dataclasses.fields(value) if hasattr(value, f.name)]
+        cls: Any = type(value)
+        fields = [f.name for f in dataclasses.fields(cls) if hasattr(value, f.name)]
         parts = tuple([(name, _shape(getattr(value, name), leaves)) for name in fields])
         return ("dataclass", (cls, parts))
     try:
