@@ -118,7 +118,7 @@ def _shape(value: Any, leaves: list[Any]) -> Any:
         items = cast(dict[Any, Any], value).items()
         return ("dict", tuple([(k, _shape(v, leaves)) for k, v in items]))
     if _is_tree(value):
-        cls: Any = type(value)
+        cls = cast(Any, type(cast(Any, value)))
         fields = [f.name for f in dataclasses.fields(cls) if hasattr(value, f.name)]
         parts = tuple([(name, _shape(getattr(value, name), leaves)) for name in fields])
         return ("dataclass", (cls, parts))
@@ -135,7 +135,7 @@ def _shape(value: Any, leaves: list[Any]) -> Any:
 
 
 def _is_tree(value: Any) -> bool:
-    cls: Any = type(value)
+    cls = cast(Any, type(cast(Any, value)))
     settings = getattr(cls, "__dataclass_params__", None)
     if settings is None or not settings.eq:
         return False
