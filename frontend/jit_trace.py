@@ -135,7 +135,7 @@ def _shape(value: Any, leaves: list[Any]) -> Any:
 
 
 def _is_tree(value: Any) -> bool:
-    cls = cast(Any, type(cast(Any, value)))
+    cls = cast(Any, type(value))
     settings = getattr(cls, "__dataclass_params__", None)
     if settings is None or not settings.eq:
         return False
