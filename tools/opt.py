@@ -135,7 +135,8 @@ class UopcOptMain(xDSLOptMain):
     def setup_pipeline(self) -> None:
         """Find the passes and prepare what watches them. Raises UopcError for wrong names."""
         args = self.args
-        _find("target", parse_single(args.target).name, self.available_targets)
+        target = parse_single(args.target).name
+        _find("target", target, self.available_targets)
         if args.pass_pipeline is not None and args.passes:
             raise UopcError(
                 "bad-argument",
@@ -143,6 +144,8 @@ class UopcOptMain(xDSLOptMain):
                 hint="put all passes into one of them, separated by commas",
             )
         text = args.passes if args.pass_pipeline is None else args.pass_pipeline
+        if not text and _is_model(args):
+            text = _MODEL_PIPELINES.get(target.replace("_", "-"), "")
         passes = resolve_pipeline(text, self.available_passes)
         if args.target_cpu is not None:
             passes = with_defaults(passes, "schedule", target=args.target_cpu)
@@ -369,6 +372,17 @@ def _find(what: str, name: str, table: Iterable[str]) -> str:
             hint=f"{did_you_mean(name, table)} There are: {', '.join(table)}".strip(),
         )
     return found
+
+
+_MODEL_PIPELINES = {"c": "uopc-cpu", "cuda": "uopc-cuda"}
+"""What `uopc-opt model.onnx -t TARGET` runs: a model is tensors, and has no other way to C."""
+
+
+def _is_model(args: Any) -> bool:
+    """Whether the input is a model's file, not IR."""
+    if args.frontend is not None:
+        return parse_single(args.frontend).name == "onnx"
+    return str(args.input_file or "").endswith(".onnx")
 
 
 def _onnx_frontend() -> Any:

@@ -101,3 +101,11 @@ def test_weights_that_cannot_be_written(capsys):
     reads = 'onnx{sizes="batch=3" weights="no/such/folder"}'
     assert opt.main(["model.onnx", "-f", reads]) == 1
     assert "cannot be written: No such file or directory" in capsys.readouterr().err
+
+
+def test_a_model_becomes_c_without_naming_passes(capsys):
+    model_ = ["model.onnx", "-f", 'onnx{sizes="batch=2"}', "-t", "c"]
+    assert opt.main(model_) == 0
+    plain = capsys.readouterr().out
+    assert opt.main([*model_, "-p", "uopc-cpu"]) == 0
+    assert "void test(" in plain and plain == capsys.readouterr().out
