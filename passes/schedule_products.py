@@ -160,6 +160,7 @@ class _Product:
         row: a loop of three steps costs more than its steps."""
         last = self.own[-1]
         short = len(self.own) > 1 and length(self.dag, last) <= _SHORT
+        short = short and last.constant_end is not None and not is_gathered(self.dag, last)
         return name_of(last) if short else None
 
     def _widen_rows(self, found: list[Command], copies: str | None) -> list[str]:
