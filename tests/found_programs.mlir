@@ -83,3 +83,15 @@ func.func @sum_of_gathered_elements(%x: tensor<9x32xf32>, %rows: tensor<32xi32>)
   %1 = utensor.reduce add %0 axes [0, 1] : tensor<32x32xf32> -> tensor<f32>
   func.return %1 : tensor<f32>
 }
+
+// A product's sum over two axes, the inner one short, where rows are gathered along both.
+func.func @short_sum_of_gathered_rows(%x: tensor<9x24xf32>, %rows: tensor<3x8xi32>, %w: tensor<3x8x16xf32>) -> tensor<24x16xf32> {
+  %0 = utensor.gather %x, %rows axis 0 : tensor<9x24xf32>, tensor<3x8xi32> -> tensor<3x8x24xf32>
+  %1 = utensor.reshape %0 : tensor<3x8x24xf32> -> tensor<3x8x24x1xf32>
+  %2 = utensor.expand %1 : tensor<3x8x24x1xf32> -> tensor<3x8x24x16xf32>
+  %3 = utensor.reshape %w : tensor<3x8x16xf32> -> tensor<3x8x1x16xf32>
+  %4 = utensor.expand %3 : tensor<3x8x1x16xf32> -> tensor<3x8x24x16xf32>
+  %5 = utensor.mul %2, %4 : tensor<3x8x24x16xf32>
+  %6 = utensor.reduce add %5 axes [0, 1] : tensor<3x8x24x16xf32> -> tensor<24x16xf32>
+  func.return %6 : tensor<24x16xf32>
+}
