@@ -92,13 +92,6 @@ PROGRAMS = {
         "  in pass: kernelize\n"
         "  hint: write tensor.extract %more[] : tensor<i1>\n",
     ),
-    "arith_on_tensors": (
-        function(f"  %y = arith.addf %x, %x : {F4}\n", returned="%y"),
-        "in.mlir:2:8: error: 'arith.addf' cannot be part of a kernel: it is no tensor op of uopc "
-        "[unsupported-op]\n"
-        "  in pass: kernelize\n"
-        "  hint: nearest supported form: utensor.add\n",
-    ),
     "mistyped_op": (
         function(f"  %y = utensor.ad %x, %x : {F4}\n"),
         "in.mlir:2:8: error: Operation utensor.ad is not registered; did you mean utensor.pad or "
