@@ -32,14 +32,14 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from uopc.dialects.sizes import element_count_upper, sizes_of
-from uopc.dialects.tensor import ConstantOp, GatherOp, IotaOp, StageOp
+from uopc.dialects.tensor import ConstantOp, GatherOp, IotaOp, ReduceOp, StageOp
 from uopc.dialects.tensor_elementwise import (
     ELEMENTWISE_OPS,
     BitcastOp,
     CastOp,
     tensor_of,
 )
-from uopc.dialects.tensor_movement import MOVEMENT_OPS, ExpandOp
+from uopc.dialects.tensor_movement import MOVEMENT_OPS, ExpandOp, int_values
 
 _ELEMENTWISE = frozenset(ELEMENTWISE_OPS)
 _MOVEMENT = frozenset(MOVEMENT_OPS)
@@ -124,11 +124,29 @@ def _is_dear(base: OpResult, chain: int, min_work: int) -> bool:
 
 
 def _is_along_rows(op: ExpandOp) -> bool:
-    """Whether an expand repeats along the last axes only: a loop over these computes it before."""
+    """Whether an expand repeats along the last axes only, in loops inside of those over its own.
+
+    Then it is computed once before them. A sum over its own axes, as a product's, runs innermost.
+    """
     before, after = sizes_of(tensor_of(op.operand)), sizes_of(tensor_of(op.result))
     repeated = [k for k, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
     kept = [k for k, size in enumerate(before) if size != 1]
-    return not kept or max(kept) < min(repeated)
+    if kept and max(kept) > min(repeated):
+        return False
+    seen: set[SSAValue] = set()
+    pending: list[SSAValue] = [op.result]
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        for use in value.uses:
+            user = use.operation
+            if isinstance(user, ReduceOp) and not set(kept).isdisjoint(int_values(user.axes)):
+                return False
+            if type(user) in _ELEMENTWISE:
+                pending.append(user.results[0])
+    return True
 
 
 def _reads_nothing(value: SSAValue) -> bool:

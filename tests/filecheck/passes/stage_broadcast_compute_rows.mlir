@@ -38,3 +38,19 @@ func.func @mask(%x : tensor<8x128x128xf32>) -> tensor<8x128x128xf32> {
   %r = utensor.where %m2, %x, %z : tensor<8x128x128xf32>
   func.return %r : tensor<8x128x128xf32>
 }
+
+// A product sums over the value's own axis, innermost: its columns would compute it again.
+// CHECK-LABEL: func.func @product
+// ROWS-LABEL: func.func @product
+// CHECK: utensor.exp
+// CHECK-NEXT: utensor.stage contiguous
+func.func @product(%x : tensor<256x512xf32>, %y : tensor<256x64xf32>) -> tensor<512x64xf32> {
+  %0 = utensor.exp %x : tensor<256x512xf32>
+  %1 = utensor.reshape %0 : tensor<256x512xf32> -> tensor<256x512x1xf32>
+  %2 = utensor.expand %1 : tensor<256x512x1xf32> -> tensor<256x512x64xf32>
+  %3 = utensor.reshape %y : tensor<256x64xf32> -> tensor<256x1x64xf32>
+  %4 = utensor.expand %3 : tensor<256x1x64xf32> -> tensor<256x512x64xf32>
+  %5 = utensor.mul %2, %4 : tensor<256x512x64xf32>
+  %6 = utensor.reduce add %5 axes [0] : tensor<256x512x64xf32> -> tensor<512x64xf32>
+  func.return %6 : tensor<512x64xf32>
+}
