@@ -102,11 +102,16 @@ def run_compiled(text: str, inputs: Sequence[np.ndarray[Any, Any]]) -> list[Any]
     return run_once(text, inputs, "c")
 
 
-def run_once(text: str, inputs: Sequence[np.ndarray[Any, Any]], target: str) -> list[Any]:
-    """Compile for a target and run once. A bf16 input may be given as its bits, in uint16."""
+def run_once(
+    text: str, inputs: Sequence[np.ndarray[Any, Any]], target: str, **options: Any
+) -> list[Any]:
+    """Compile for a target and run once; `options` are those of `uopc.compile`.
+
+    A bf16 input may be given as its bits, in uint16.
+    """
     from uopc.dialects.element_types import element_type_named
 
-    executable: Any = from_stablehlo(text, target)
+    executable: Any = from_stablehlo(text, target, **options)
     arrays: list[Any] = []
     for buffer, array in zip(executable.plan.inputs, inputs, strict=True):
         dtype = element_type_named(buffer.dtype).numpy

@@ -91,7 +91,7 @@ def run_case(folder: Path, name: str, facts: dict[str, Any], options: Options) -
     text = (folder / f"{name}{ending}").read_text(encoding="utf-8")
     arrays = np.load(folder / f"{name}.npz")
     inputs = [arrays[f"in_{k}"] for k in range(len(facts["in_types"]))]
-    results = stablehlo.run_once(text, inputs, options.target)
+    results = stablehlo.run_once(text, inputs, options.target, opt_level=options.opt_level)
     if len(results) != len(facts["checks"]):
         return "wrong", f"{len(results)} results for {len(facts['checks'])}"
     verdicts: list[tuple[str, str]] = []
@@ -110,6 +110,7 @@ class Options:
     target: str
     form: str
     timeout: float
+    opt_level: int
 
 
 def worker(pipe: Connection, folder: Path, options: Options) -> None:
@@ -214,6 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help="where the suites are")
     parser.add_argument("--target", choices=("interpreter", "c", "cuda"), default="interpreter")
     parser.add_argument("--form", choices=("generic", "pretty"), default="generic")
+    parser.add_argument("-O", dest="opt_level", type=int, default=2, help="the C compiler's -O")
     parser.add_argument("--match", default="", help="only cases whose name has this pattern")
     parser.add_argument("--every", type=int, default=1, help="only each so-manieth case")
     parser.add_argument("--suite", action="append", help="only these suites")
@@ -233,7 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cases = {name: cases[name] for name in ordered[:: options.every]}
         print(f"{suite.name}, {options.target}", flush=True)
         start = time.monotonic()
-        given = Options(options.target, options.form, options.timeout)
+        given = Options(options.target, options.form, options.timeout, options.opt_level)
         verdicts = run_suite(suite, cases, given, options.jobs)
         good &= report(cases, verdicts, time.monotonic() - start)
     return 0 if good else 1
