@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import UnionType
 
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
@@ -102,24 +103,17 @@ def _all_even(conditions: Iterable[Expr], dag: LoopDag, along: loop.RangeOp) -> 
 
 def loads_of(dag: LoopDag, values: Iterable[SSAValue]) -> list[loop.LoadOp]:
     """The loads that some values are computed from, not those inside of reductions."""
-    found: dict[loop.LoadOp, None] = {}
-    seen: set[Operation] = set()
-    stack = list(values)
-    while stack:
-        owner = stack.pop().owner
-        if not isinstance(owner, Operation) or owner in seen:
-            continue
-        seen.add(owner)
-        if isinstance(owner, loop.LoadOp):
-            found[owner] = None
-        elif not isinstance(owner, loop.ReduceOp | loop.RangeOp):
-            stack.extend(owner.operands)
-    return list(found)
+    return [o for o in _sources(values, loop.LoadOp) if isinstance(o, loop.LoadOp)]
 
 
 def accesses_of(dag: LoopDag, values: Iterable[SSAValue]) -> list[loop.AccessOp]:
     """The loads, and the reads of tiles, that some values are computed from, not those inside of
     reductions."""
+    return _sources(values, loop.LoadOp | loop.ReadOp)
+
+
+def _sources(values: Iterable[SSAValue], kinds: type | UnionType) -> list[loop.AccessOp]:
+    """The accesses of some kinds that values are computed from, in the order met."""
     found: dict[loop.AccessOp, None] = {}
     seen: set[Operation] = set()
     stack = list(values)
@@ -128,7 +122,7 @@ def accesses_of(dag: LoopDag, values: Iterable[SSAValue]) -> list[loop.AccessOp]
         if not isinstance(owner, Operation) or owner in seen:
             continue
         seen.add(owner)
-        if isinstance(owner, loop.LoadOp | loop.ReadOp):
+        if isinstance(owner, loop.AccessOp) and isinstance(owner, kinds):
             found[owner] = None
         elif not isinstance(owner, loop.ReduceOp | loop.RangeOp):
             stack.extend(owner.operands)
