@@ -324,9 +324,17 @@ class Lowered:
         """The C source; with kernels that can be called one by one unless they are static."""
         from uopc.lowering.c import emit_c
         from uopc.lowering.plan import Program
+        from uopc.runtime.environment import available_processors
 
         source = emit_c(self.module, static_kernels=static_kernels)
-        return Program(source.text, "c", self.plans, source.names, use_threads=source.use_threads)
+        return Program(
+            source.text,
+            "c",
+            self.plans,
+            source.names,
+            use_threads=source.use_threads,
+            units=source.file.units(available_processors()),
+        )
 
     def cuda_program(self) -> Program:
         """The CUDA source of the kernels, and how they are launched."""

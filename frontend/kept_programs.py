@@ -63,7 +63,9 @@ def find_program(key: str) -> Program | None:
 
 def keep_program(key: str, program: Program) -> None:
     """Keep a program without symbolic sizes. Raises UopcError [no-cache-folder]."""
-    data = json.dumps(dataclasses.asdict(program), separators=(",", ":"))
+    # Without its units: what they compile to is kept as well.
+    kept = dataclasses.replace(program, units=())
+    data = json.dumps(dataclasses.asdict(kept), separators=(",", ":"))
     open_cache().write(key, SUFFIX, data.encode("utf-8", "surrogatepass"))
 
 

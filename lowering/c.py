@@ -17,8 +17,8 @@ where C leaves it open is told in c_integer.py, c_float.py and c_helpers.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects import arith
@@ -33,6 +33,7 @@ from uopc.lowering.c_buffers import BUFFER_HANDLERS
 from uopc.lowering.c_calls import CALL_HANDLERS
 from uopc.lowering.c_calls import select as select_buffer
 from uopc.lowering.c_control import CONTROL_HANDLERS
+from uopc.lowering.c_file import CPP_CLOSE, CPP_OPEN, CFile, CFunction
 from uopc.lowering.c_float import ATOM_OPERANDS, SCALAR_RULES, is_number, needs_atoms
 from uopc.lowering.c_globals import global_array
 from uopc.lowering.c_integer import add_extended, multiply_extended
@@ -50,10 +51,12 @@ class CSource:
     """A C file and what its functions and arrays are called."""
 
     text: str
-    names: dict[str, str] = field(default_factory=dict[str, str])
+    names: dict[str, str]
     """IR symbol to C identifier, of functions and globals."""
-    use_threads: str = ""
+    use_threads: str
     """The function that plugs a thread pool in (c_threads.py); empty where nothing is parallel."""
+    file: CFile
+    """What the text consists of."""
 
 
 def emit_c(module: ModuleOp, *, static_kernels: bool = True, cpp_guard: bool = True) -> CSource:
@@ -69,17 +72,15 @@ def emit_c(module: ModuleOp, *, static_kernels: bool = True, cpp_guard: bool = T
     symbols.declare_all()
     prelude = Prelude()
     reachable = symbols.reachable()
-    bodies: list[str] = []
-    arrays: set[str] = set()
-    for symbol, signature in _in_order(symbols):
-        if not signature.is_external:
-            unused = symbol not in reachable
-            bodies.append(_function(signature, symbols, prelude, unused, arrays))
-    text = _file(symbols, prelude, bodies, arrays, cpp_guard)
+    functions = [
+        _function(signature, symbols, prelude, symbol not in reachable)
+        for symbol, signature in _in_order(symbols)
+        if not signature.is_external
+    ]
+    file = _file(symbols, prelude, functions, cpp_guard)
     names = {s: f.name for s, f in symbols.functions.items()}
     names.update((s, name) for s, (name, _) in symbols.globals.items())
-    threaded = RUN_PARTS in prelude.names()
-    return CSource(text, names, (symbols.parts_setter or "") if threaded else "")
+    return CSource(file.text(), names, file.parts_setter, file)
 
 
 def emit_header(module: ModuleOp) -> str:
@@ -91,12 +92,12 @@ def emit_header(module: ModuleOp) -> str:
     symbols.declare_all()
     public = [s for _, s in _in_order(symbols) if not s.is_static and not s.is_external]
     guard = f"UOPC_{public[0].name.upper() if public else 'EMPTY'}_H"
-    lines = [f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", "", *_CPP_OPEN, ""]
+    lines = [f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", "", *CPP_OPEN, ""]
     for signature in public:
         lines += [*_comment_of(signature)]
         lines += _struct_of(signature)
         lines += [f"{signature.head(restrict=False)};", ""]
-    lines += [*_CPP_CLOSE, "", f"#endif /* {guard} */", ""]
+    lines += [*CPP_CLOSE, "", f"#endif /* {guard} */", ""]
     return "\n".join(lines)
 
 
@@ -108,8 +109,7 @@ def _in_order(symbols: Symbols) -> list[tuple[str, Signature]]:
 
 # ---- the file
 
-_CPP_OPEN = ["#ifdef __cplusplus", 'extern "C" {', "#endif"]
-_CPP_CLOSE = ["#ifdef __cplusplus", "}", "#endif"]
+_FLOATS = re.compile(r"\b(float|double)\b")
 
 _CONTRACT = """\
 /* Nothing may be fused behind the source's back: a * b + c rounds twice. */
@@ -133,38 +133,42 @@ _RESTRICT = """\
 #endif"""
 
 
-def _file(
-    symbols: Symbols, prelude: Prelude, bodies: list[str], arrays: set[str], cpp_guard: bool
-) -> str:
-    functions = [s for _, s in _in_order(symbols)]
-    sections: list[str] = [_includes(prelude)]
-    text = "".join(bodies) + "".join(prelude.helper_texts())
-    if re.search(r"\b(float|double)\b", text):
-        sections.append(_CONTRACT)
+def _file(symbols: Symbols, prelude: Prelude, functions: list[CFunction], cpp_guard: bool) -> CFile:
+    signatures = [s for _, s in _in_order(symbols)]
+    opening: list[str] = [_includes(prelude)]
+    lines = (line for each in functions for text in (each.before, each.body) for line in text)
+    heads = (head for s in signatures for head in (s.result, *(p.ctype for p in s.parameters)))
+    if any(map(_FLOATS.search, (*lines, *heads, *prelude.helper_texts()))):
+        opening.append(_CONTRACT)
     if prelude.type_lines():
-        sections.append(_VECTOR_PRAGMA)
+        opening.append(_VECTOR_PRAGMA)
     if prelude.has_arrays:
-        sections.append(_ARRAY_PRAGMA)
-    if any(p.is_restrict for s in functions for p in s.parameters):
-        sections.append(_RESTRICT)
+        opening.append(_ARRAY_PRAGMA)
+    if any(p.is_restrict for s in signatures for p in s.parameters):
+        opening.append(_RESTRICT)
     if prelude.type_lines():
-        sections.append("\n".join(prelude.type_lines()))
+        opening.append("\n".join(prelude.type_lines()))
     if cpp_guard:
-        sections.append("\n".join(_CPP_OPEN))
-    sections += ["\n".join(_struct_of(s)) for s in functions if s.result_struct]
+        opening.append("\n".join(CPP_OPEN))
+    opening += ["\n".join(_struct_of(s)) for s in signatures if s.result_struct]
+    return CFile(
+        tuple(opening),
+        tuple(_arrays(symbols, {name for each in functions for name in each.arrays})),
+        prelude.helpers(),
+        tuple(f"{s.head(restrict=False)};" for s in signatures if _is_declared(s, symbols)),
+        tuple(functions),
+        ("\n".join(CPP_CLOSE),) if cpp_guard else (),
+        (symbols.parts_setter or "") if RUN_PARTS in prelude.names() else "",
+    )
+
+
+def _arrays(symbols: Symbols, named: set[str]) -> Iterator[str]:
+    """The definitions of the arrays that are public or named by a function."""
     for op in symbols.global_ops.values():
         name = symbols.globals[op.sym_name.data][0]
         public = op.sym_visibility.data == "public"
-        if public or name in arrays:
-            sections.append("\n".join(global_array(op, name, public)))
-    prototypes = [f"{s.head(restrict=False)};" for s in functions if _is_declared(s, symbols)]
-    sections += prelude.helper_texts()
-    if prototypes:
-        sections.append("\n".join(prototypes))
-    sections += bodies
-    if cpp_guard:
-        sections.append("\n".join(_CPP_CLOSE))
-    return "\n\n".join(sections) + "\n"
+        if public or name in named:
+            yield "\n".join(global_array(op, name, public))
 
 
 def _struct_of(signature: Signature) -> list[str]:
@@ -208,14 +212,13 @@ def _comment_of(signature: Signature) -> list[str]:
 # ---- one function
 
 
-def _function(
-    signature: Signature, symbols: Symbols, prelude: Prelude, unused: bool, arrays: set[str]
-) -> str:
+def _function(signature: Signature, symbols: Symbols, prelude: Prelude, unused: bool) -> CFunction:
     op = signature.op
+    symbol = op.sym_name.data
     if len(op.body.blocks) != 1:
         raise UopcError(
             f"unsupported-in-{symbols.target}",
-            f"function @{op.sym_name.data} has branches between blocks",
+            f"function @{symbol} has branches between blocks",
             hint="keep structured control flow: scf.if, scf.for, scf.while",
             location=nearest_location(op),
         )
@@ -228,13 +231,19 @@ def _function(
     if handler is None:
         p.unsupported(last)
     handler(p, last)
-    arrays.update(p.used_arrays)
-    lines = _comment_of(signature)
+    comments = _comment_of(signature)
     if unused:
-        lines.append("__attribute__((unused))")
+        comments.append("__attribute__((unused))")
     body = p.finish([parameter.name for parameter in signature.parameters])
-    function = "\n".join([*lines, signature.head(), "{", *body, "}"])
-    return "\n\n".join([*p.before, function])
+    return CFunction(
+        symbol,
+        signature,
+        tuple(p.before),
+        tuple(comments),
+        tuple(body),
+        frozenset(symbols.calls[op]),
+        frozenset(p.used_arrays),
+    )
 
 
 # ---- the table

@@ -46,6 +46,10 @@ class Prelude:
         """The type definitions, one a line."""
         return list(self._typedefs.values())
 
+    def helpers(self) -> dict[str, str]:
+        """The function definitions by their names."""
+        return dict(self._texts)
+
     def helper_texts(self) -> list[str]:
         """The function definitions."""
         return list(self._texts.values())

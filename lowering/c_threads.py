@@ -20,6 +20,7 @@ from __future__ import annotations
 from xdsl.dialects import func, scf
 
 from uopc.lowering.c_module import Signature
+from uopc.lowering.c_names import Names
 from uopc.lowering.c_prelude import Prelude
 from uopc.lowering.c_style import FunctionPrinter
 from uopc.lowering.c_types import is_memref
@@ -27,19 +28,23 @@ from uopc.lowering.c_types import is_memref
 RUN_PARTS = "run_parts"
 
 
-def runner_text(setter: str) -> str:
-    """The definitions that parallel parts need, once a file."""
-    return f"""\
+_TYPES = """\
 typedef void (*part_body)(void *context, int64_t part);
 typedef void (*part_runner)(int64_t count, part_body body, void *context);
+"""
 
+
+def runner_text(setter: str, linkage: str = "static ") -> str:
+    """The definitions that parallel parts need, once a program."""
+    return f"""\
+{_TYPES}
 static void run_in_order(int64_t count, part_body body, void *context)
 {{
     for (int64_t part = 0; part < count; part++)
         body(context, part);
 }}
 
-static part_runner {RUN_PARTS} = run_in_order;
+{linkage}part_runner {RUN_PARTS} = run_in_order;
 
 /* From now on `runner` runs the parts of a kernel: it calls body(context, part) once for each
    part below count, in any order and on any threads, and returns when all are done. Null for one
@@ -48,6 +53,11 @@ void {setter}(part_runner runner)
 {{
     {RUN_PARTS} = runner ? runner : run_in_order;
 }}"""
+
+
+def runner_declaration(linkage: str) -> str:
+    """What other files of the program need of `runner_text`."""
+    return f"{_TYPES}\n{linkage}part_runner {RUN_PARTS};"
 
 
 def need_runner(prelude: Prelude, setter: str) -> None:
@@ -84,15 +94,17 @@ def run_parts(p: FunctionPrinter, op: scf.ParallelOp) -> bool:
     need_runner(p.prelude, p.symbols.parts_setter)
     context = p.symbols.fresh(f"{signature.name}_context")
     run = p.symbols.fresh(f"{signature.name}_run")
+    names = Names(p.symbols.taken)  # what they name must not hide the function called
+    part, c, raw = names.take("part"), names.take("c"), names.take("context")
     parameters = signature.parameters[1:]
     fields = " ".join(f"{each.declaration(restrict=False)};" for each in parameters)
-    arguments = ", ".join(["part", *(f"c->{each.name}" for each in parameters)])
+    arguments = ", ".join([part, *(f"{c}->{each.name}" for each in parameters)])
     p.before.append(
         f"""struct {context} {{ {fields} }};
 
-static void {run}(void *context, int64_t part)
+static void {run}(void *{raw}, int64_t {part})
 {{
-    const struct {context} *c = (const struct {context} *)context;
+    const struct {context} *{c} = (const struct {context} *){raw};
     {signature.name}({arguments});
 }}"""
     )

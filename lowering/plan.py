@@ -129,3 +129,6 @@ class Program:
     """For CUDA: kernel symbol to how it is launched."""
     use_threads: str = ""
     """The C function that plugs in a thread pool; empty where nothing is parallel."""
+    units: tuple[str, ...] = ()
+    """The source as files that make the same shared object, the plans in the first; empty where
+    one is enough."""

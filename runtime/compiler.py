@@ -1,7 +1,7 @@
-"""Find a C compiler, choose its flags, and compile one file into a shared object.
+"""Find a C compiler, choose its flags, and compile a program's C into a shared object.
 
 No shell is involved and no text of a user's program reaches a command line: the compiler runs in a
-folder of its own on the fixed names `plan.c` and `plan.so`.
+folder of its own on fixed names: `plan.c`, or `plan_0.c` and so on, and `plan.so`.
 """
 
 from __future__ import annotations
@@ -268,25 +268,55 @@ def _accepted_flags(accepts: Callable[..., str]) -> tuple[tuple[str, ...], str]:
 
 
 class CompilerFailed(Exception):
-    """The compiler refused a source: its exit status and what it wrote."""
+    """The compiler refused a source: which, its exit status and what it wrote."""
 
-    def __init__(self, status: int, output: str) -> None:
+    def __init__(self, source: str, status: int, output: str) -> None:
         super().__init__(output)
+        self.source = source
         self.status = status
         self.output = output
 
 
-def compile_shared(compiler: Compiler, source: str, options: CompileOptions, folder: Path) -> bytes:
-    """Compile C `source` in the empty `folder` and return the shared object.
+def compile_shared(
+    compiler: Compiler, units: Sequence[str], options: CompileOptions, folder: Path
+) -> bytes:
+    """Compile C files in the empty `folder`, several at a time, and return the shared object.
 
     Raises CompilerFailed, with what the compiler wrote.
     """
-    (folder / "plan.c").write_text(source, "utf-8", "backslashreplace")
-    status, output = _run((*compiler.command, *compiler.arguments(options)), folder)
+    command = (*compiler.command, *compiler.arguments(options))
+    if len(units) == 1:
+        _write(folder / "plan.c", units[0])
+        status, output = _run(command, folder)
+    else:
+        objects = _compile_units(command, units, folder)
+        status, output = run_compiler((*command, *objects, "-o", "plan.so", "-lm"), folder)
     product = folder / "plan.so"
     if status != 0 or not product.exists():
-        raise CompilerFailed(status, output)
+        raise CompilerFailed(units[0], status, output)
     return product.read_bytes()
+
+
+def _compile_units(command: tuple[str, ...], units: Sequence[str], folder: Path) -> list[str]:
+    """Compile each unit to an object file, as many at once as there are processors."""
+    from concurrent.futures import ThreadPoolExecutor  # loads slowly, and most plans are short
+
+    alone = tuple(word for word in command if word != "-shared")
+
+    def compile_unit(index: int) -> tuple[int, str]:
+        _write(folder / f"plan_{index}.c", units[index])
+        return run_compiler((*alone, "-c", f"plan_{index}.c", "-o", f"plan_{index}.o"), folder)
+
+    with ThreadPoolExecutor(environment.available_processors()) as pool:
+        done = list(pool.map(compile_unit, range(len(units))))
+    for unit, (status, output) in zip(units, done, strict=True):
+        if status != 0:
+            raise CompilerFailed(unit, status, output)
+    return [f"plan_{index}.o" for index in range(len(units))]
+
+
+def _write(path: Path, source: str) -> None:
+    path.write_text(source, "utf-8", "backslashreplace")
 
 
 def compile_error(compiler: Compiler, failure: CompilerFailed, kept: Path) -> UopcError:

@@ -204,12 +204,13 @@ class Executable(PlanExecutable):
         self.library: Library
         self._entry: Callable[..., object]
         if integers + pointers <= MAX_ARGUMENTS:
-            self.library = load_library(program.source, options)
+            self.library = load_library(program.source, options, program.units)
             self._entry = self.library.function(entry, integers, pointers)
         else:
             name = packed_name(entry, program.source)
             packed = packed_source(name, entry, integers, pointers)
-            self.library = load_library(program.source + packed, options)
+            units = (program.units[0] + packed, *program.units[1:]) if program.units else ()
+            self.library = load_library(program.source + packed, options, units)
             self._entry = packed_entry(self.library, name, integers, pointers)
         if program.use_threads:
             use_pool(self.library, program.use_threads)
@@ -252,7 +253,7 @@ class Executable(PlanExecutable):
         program, library = self.program, self.library
         if self._debug_program is not None:
             program = self._debug_program()
-            library = load_library(program.source, self._options)
+            library = load_library(program.source, self._options, program.units)
             if program.use_threads:
                 use_pool(library, program.use_threads)
         try:

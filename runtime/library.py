@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import os
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -87,8 +88,12 @@ _loading: dict[str, _Load] = {}
 _guard = threading.Lock()
 
 
-def load_library(source: str, options: CompileOptions | None = None) -> Library:
+def load_library(
+    source: str, options: CompileOptions | None = None, units: Sequence[str] = ()
+) -> Library:
     """Compile C `source`, or find it compiled, and load it. Safe from any thread.
+
+    `units` are the source as several files, which compile in parallel.
 
     Raises `no-compiler`, `compile-failed`, `load-failed` and `no-cache-folder`.
     """
@@ -105,7 +110,8 @@ def load_library(source: str, options: CompileOptions | None = None) -> Library:
             if load is None:
                 load = _loading[key] = _Load()
         if mine:
-            return _load_for_all(load, store, compiler, source, options, key)
+            build = _Build(store, compiler, tuple(units) or (source,), options, key)
+            return _load_for_all(load, build)
         load.done.wait()
         if load.error is not None:
             raise load.error
@@ -114,11 +120,21 @@ def load_library(source: str, options: CompileOptions | None = None) -> Library:
         # Who built it was interrupted: take its place.
 
 
-def _load_for_all(
-    load: _Load, store: Cache, compiler: Compiler, source: str, options: CompileOptions, key: str
-) -> Library:
+@dataclass(frozen=True)
+class _Build:
+    """What is to be compiled, and where it is kept."""
+
+    store: Cache
+    compiler: Compiler
+    units: tuple[str, ...]
+    options: CompileOptions
+    key: str
+
+
+def _load_for_all(load: _Load, build: _Build) -> Library:
+    key = build.key
     try:
-        load.library = _find_or_build(store, compiler, source, options, key)
+        load.library = _find_or_build(build)
         return load.library
     except UopcError as error:
         load.error = error
@@ -131,9 +147,8 @@ def _load_for_all(
         load.done.set()
 
 
-def _find_or_build(
-    store: Cache, compiler: Compiler, source: str, options: CompileOptions, key: str
-) -> Library:
+def _find_or_build(build: _Build) -> Library:
+    store, key = build.store, build.key
     if (found := _find(store, key)) is not None:
         return found
     with store.building(key) as folder:
@@ -141,10 +156,10 @@ def _find_or_build(
         if (found := _find(store, key)) is not None:
             return found
         try:
-            product = compile_shared(compiler, source, options, folder)
+            product = compile_shared(build.compiler, build.units, build.options, folder)
         except CompilerFailed as failure:
-            kept = store.keep_failed(key, source)
-            raise compile_error(compiler, failure, kept) from None
+            kept = store.keep_failed(key, failure.source)
+            raise compile_error(build.compiler, failure, kept) from None
         except OSError as error:
             raise no_folder(error) from error
         path = store.write(key, ".so", product)

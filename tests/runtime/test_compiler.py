@@ -141,6 +141,15 @@ def test_a_source_that_does_not_compile():
     assert lines[-1].endswith("more lines")
 
 
+def test_the_unit_that_does_not_compile_is_kept():
+    units = ["int first(void) { return 1; }", "void second(void) { third(", "int fourth;"]
+    with pytest.raises(UopcError) as caught:
+        load_library("/* as units */", units=units)
+    kept = Path(caught.value.message.rsplit("kept in ", 1)[1])
+    assert kept.read_text() == units[1]
+    assert "plan_1.c" in (caught.value.hint or "")
+
+
 def test_a_compiler_that_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     body = 'case "$*" in *Werror*|*version*) exec cc "$@";; esac\nkill -9 $$'
     monkeypatch.setenv("UOPC_CC", str(script(tmp_path / "cc", body)))
