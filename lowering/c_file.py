@@ -96,12 +96,17 @@ class CFile:
                 if is_first
                 else runner_declaration(f"extern {_HIDDEN} ")
             )
-        shared = [_shared(each.signature) for each in self.functions if each.signature.is_static]
+        prototypes = [line for line in self.prototypes if not line.startswith("static ")]
+        prototypes += [
+            f"{_HIDDEN} {_shared(each.signature)};"
+            for each in self.functions
+            if each.signature.is_static
+        ]
         return _joined(
             *self.opening,
             *(self.arrays if is_first else ()),
             *helpers.values(),
-            "\n".join([*self.prototypes, *(f"{_HIDDEN} {head};" for head in shared)]),
+            "\n".join(prototypes),
             *(
                 each.text(_shared(each.signature))
                 for each in self.functions

@@ -22,7 +22,14 @@ SOME = """\
   initial_value = dense<[1.0, 2.0, 3.0]> : tensor<3xf32>,
   sym_visibility = "private", constant}> : () -> ()
 "memref.global"() <{sym_name = "seen", type = memref<2xf32>,
-  initial_value = dense<[4.0, 5.0]> : tensor<2xf32>, sym_visibility = "public", constant}> : () -> ()
+  initial_value = dense<[4.0, 5.0]> : tensor<2xf32>,
+  sym_visibility = "public", constant}> : () -> ()
+func.func @whole(%m: memref<4xf32>) {
+  func.call @a(%m) : (memref<4xf32>) -> ()
+  func.call @b(%m) : (memref<4xf32>) -> ()
+  func.call @c(%m) : (memref<4xf32>) -> ()
+  func.return
+}
 func.func private @twice(%x: f32) -> f32 {
   %y = arith.addf %x, %x : f32
   func.return %y : f32
@@ -59,12 +66,6 @@ func.func private @c(%m: memref<4xf32>) {
     func.call @part(%i, %m) : (index, memref<4xf32>) -> ()
     scf.reduce
   }) : (index, index, index) -> ()
-  func.return
-}
-func.func @whole(%m: memref<4xf32>) {
-  func.call @a(%m) : (memref<4xf32>) -> ()
-  func.call @b(%m) : (memref<4xf32>) -> ()
-  func.call @c(%m) : (memref<4xf32>) -> ()
   func.return
 }
 """
