@@ -217,7 +217,10 @@ def compile_own(
         return executable
     from uopc.runtime.compiler import CompileOptions
     from uopc.runtime.executable import load_program
+    from uopc.runtime.threads import warm_up
 
+    if request.target == "c":
+        warm_up()
     lowered = lower(module, request, instruments, verify=verify)
     if request.target == "cuda":
         return _load_for_cuda(lowered, request, start)

@@ -6,8 +6,8 @@ own ranges; what they are made of may depend on them, they do not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, cast
 
 from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.ir import Operation, SSAValue
@@ -85,40 +85,68 @@ class LoopDag:
 
     def _visit(self, op: Operation) -> None:
         free = self._free_operands(op)
-        match op:
-            case loop.RangeOp():
-                end = self.end_of(op)
-                name = op.result.name_hint or "r"
-                self.index[op.result] = new_range(name, end, op)
-                free = self.free_in([self.index[op.result]])
-            case loop.ValueOp():
-                (upper,) = self.expressions(op.upper, op.indices)
-                self.index[op.result] = value(op.result, op.lower.value.data, upper.bounds[1])
-                free |= self.free_in([upper])
-            case loop.LoadOp() | loop.ReadOp() | loop.StoreOp() | loop.UpdateOp():
-                conditions = self.conditions(op)
-                free |= self.free_in([*self.expressions(op.map, op.indices), *conditions])
-                if isinstance(op, loop.StoreOp | loop.UpdateOp):
-                    self.statements.append(op)
-                    self.written.add(op.buffer)
-                    self.free_of_statement[op] = free
-            case loop.ReduceOp():
-                if not is_inline(op):
-                    self.statements.append(op)
-                free -= own_ranges(op)
-            case loop.TileOp():
-                self.statements.append(op)
-                free -= own_ranges(op)
-            case loop.IndexOp() | loop.ValidOp():
-                free |= self.free_in(self.expressions(op.map, op.indices))
-            case loop.GuardOp():
-                for condition in self.expressions(op.map, op.indices):
-                    self.guard_ranges.append((condition, self.free_in([condition])))
-            case _:
-                self._check_scalar(op)
-                free |= self.free_in(self.index[o] for o in op.operands if o in self.index)
+        visit = self._VISITS.get(type(op))
+        if visit is not None:
+            free = visit(self, op, free)
+        else:
+            self._check_scalar(op)
+            free |= self.free_in(self.index[o] for o in op.operands if o in self.index)
         for result in op.results:
             self.free[result] = free
+
+    def _visit_range(self, op: loop.RangeOp, free: Ranges) -> Ranges:
+        end = self.end_of(op)
+        name = op.result.name_hint or "r"
+        self.index[op.result] = new_range(name, end, op)
+        return self.free_in([self.index[op.result]])
+
+    def _visit_value(self, op: loop.ValueOp, free: Ranges) -> Ranges:
+        (upper,) = self.expressions(op.upper, op.indices)
+        self.index[op.result] = value(op.result, op.lower.value.data, upper.bounds[1])
+        return free | self.free_in([upper])
+
+    def _visit_access(self, op: loop.AccessOp, free: Ranges) -> Ranges:
+        conditions = self.conditions(op)
+        return free | self.free_in([*self.expressions(op.map, op.indices), *conditions])
+
+    def _visit_write(self, op: loop.StoreOp | loop.UpdateOp, free: Ranges) -> Ranges:
+        free = self._visit_access(op, free)
+        self.statements.append(op)
+        self.written.add(op.buffer)
+        self.free_of_statement[op] = free
+        return free
+
+    def _visit_reduce(self, op: loop.ReduceOp, free: Ranges) -> Ranges:
+        if not is_inline(op):
+            self.statements.append(op)
+        return free - own_ranges(op)
+
+    def _visit_tile(self, op: loop.TileOp, free: Ranges) -> Ranges:
+        self.statements.append(op)
+        return free - own_ranges(op)
+
+    def _visit_index(self, op: loop.IndexOp | loop.ValidOp, free: Ranges) -> Ranges:
+        return free | self.free_in(self.expressions(op.map, op.indices))
+
+    def _visit_guard(self, op: loop.GuardOp, free: Ranges) -> Ranges:
+        for condition in self.expressions(op.map, op.indices):
+            self.guard_ranges.append((condition, self.free_in([condition])))
+        return free
+
+    # By exact type: a body has many ops, and asking each for its class one by one is slow.
+    _VISITS: ClassVar[dict[type[Operation], Callable[[LoopDag, Any, Ranges], Ranges]]] = {
+        loop.RangeOp: _visit_range,
+        loop.ValueOp: _visit_value,
+        loop.LoadOp: _visit_access,
+        loop.ReadOp: _visit_access,
+        loop.StoreOp: _visit_write,
+        loop.UpdateOp: _visit_write,
+        loop.ReduceOp: _visit_reduce,
+        loop.TileOp: _visit_tile,
+        loop.IndexOp: _visit_index,
+        loop.ValidOp: _visit_index,
+        loop.GuardOp: _visit_guard,
+    }
 
     def _free_operands(self, op: Operation) -> Ranges:
         free = NO_RANGES

@@ -6,12 +6,16 @@ child has no workers; its kernels run on the caller until the pool is started ag
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import threading
 from pathlib import Path
 
+from uopc.dialects.errors import UopcError
 from uopc.runtime import environment
+from uopc.runtime.cache import open_cache
+from uopc.runtime.compiler import find_compiler
 from uopc.runtime.library import Library, load_library
 
 _SOURCE = Path(__file__).parent / "pool" / "pool.c"
@@ -46,3 +50,32 @@ def use_pool(library: Library, setter: str) -> None:
     runner = pool_runner()
     plug_in = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.address(setter))
     plug_in(runner)
+
+
+def warm_up() -> None:
+    """In the background, find the compiler and have the pool ready: a plan is about to need both.
+
+    What fails here fails again, and is told, where it is needed.
+    """
+    global _warming
+    if _warming is None:
+        _warming = threading.Thread(target=_warm_up, name="uopc warm-up", daemon=True)
+        _warming.start()
+
+
+_warming: threading.Thread | None = None
+
+
+def _warm_up() -> None:
+    with contextlib.suppress(UopcError):
+        find_compiler(open_cache())
+        pool_runner()
+
+
+def _after_fork() -> None:
+    # The thread that held the lock does not exist in the child.
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
