@@ -193,7 +193,8 @@ def _operand(operands: Sequence[Expr], position: int, kind: str) -> Expr:
     if position >= len(operands):
         raise UopcError(
             "affine-operands",
-            f"the affine expression mentions {kind}{position}, and has {len(operands)} such operands",
+            f"the affine expression mentions {kind}{position}, and has {len(operands)} such "
+            "operands",
             hint="declare it in the map's parameter list",
         )
     return operands[position]
