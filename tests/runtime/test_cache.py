@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -265,9 +265,9 @@ def test_thirty_two_threads_one_compilation_a_source(folder: Path, monkeypatch: 
     compiled: list[str] = []
     real = compiler_module.compile_shared
 
-    def counting(compiler: object, source: str, *rest: object) -> bytes:
-        compiled.append(source)
-        return real(compiler, source, *rest)
+    def counting(compiler: object, units: Sequence[str], *rest: object) -> bytes:
+        compiled.extend(units)
+        return real(compiler, units, *rest)
 
     monkeypatch.setattr(library_module, "compile_shared", counting)
     sources = [f"{SOURCE}/* {number} */" for number in range(4)]
