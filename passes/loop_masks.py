@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, vector
-from xdsl.dialects.builtin import i1, i64
+from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from uopc.dialects import loop
@@ -90,16 +90,17 @@ def _one_lane_mask(scopes: Scopes, base: Expr, step: int, width: int) -> SSAValu
         count = scopes.index(base + 1)
         made = b.append(vector.CreateMaskOp.create(operands=[count], result_types=[type_]))
     else:
-        wide = vector_type(i64, width)
-        number = b.op(arith.IndexCastOp, scopes.index(base), result=i64, properties={})
-        start = b.append(vector.BroadcastOp.create(operands=[number], result_types=[wide]))
+        # base + step * lane >= 0, as step * lane >= -base. Lanes of 32 bits are those of most values.
+        numbers = [*base.bounds, step * (width - 1)]
+        narrow = all(abs(number) < 1 << 30 for number in numbers)
+        element = i32 if narrow else i64
+        wide = vector_type(element, width)
+        number = b.op(arith.IndexCastOp, scopes.index(-base), result=element, properties={})
+        least = b.append(vector.BroadcastOp.create(operands=[number], result_types=[wide]))
         steps = integers(wide, (step * k for k in range(width)))
         lanes = scopes.root.builder.attribute_constant(steps, wide)
-        zeros = integers(wide, [0])
-        zero = scopes.root.builder.attribute_constant(zeros, wide)
-        total = b.op(arith.AddiOp, start, lanes)
         properties: dict[str, Attribute] = {"predicate": CMPI["sge"]}
-        made = b.op(arith.CmpiOp, total, zero, result=type_, properties=properties)
+        made = b.op(arith.CmpiOp, lanes, least, result=type_, properties=properties)
     scope.values[key] = made
     return made
 

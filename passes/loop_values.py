@@ -45,7 +45,7 @@ class Values(Scopes):
     def key(self, wanted: SSAValue, lanes: Lanes) -> object:
         """What a value is remembered by: itself, and the copies that it depends on."""
         free = self.dag.free[wanted]
-        here = tuple((r, n) for r, n in lanes.items() if r in free)
+        here = frozenset((r, n) for r, n in lanes.items() if r in free)
         return (wanted, here) if here else wanted
 
     def value(self, wanted: SSAValue, lanes: Lanes = NO_LANES) -> SSAValue:
