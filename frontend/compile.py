@@ -215,24 +215,36 @@ def compile_own(
             lowered = lower(module, request, instruments, level=level, verify=verify)
             executable.use(lowered.module, lowered.plans)
         return executable
+    from uopc.frontend.progress import progress
     from uopc.runtime.compiler import CompileOptions
     from uopc.runtime.executable import load_program
     from uopc.runtime.threads import warm_up
 
     if request.target == "c":
         warm_up()
-    lowered = lower(module, request, instruments, verify=verify)
-    if request.target == "cuda":
-        return _load_for_cuda(lowered, request, start)
-    executable = load_program(
-        lowered.program(),
-        lowered.chosen(request.function),
-        options=CompileOptions(opt_level=request.opt_level, target_flags=target_flags(request)),
-        debug=request.debug,
-        debug_program=lambda: lowered.program(static_kernels=False),
-    )
+    with progress("a program") as shown:
+        lowered = lower(module, request, instruments or _watched(request), verify=verify)
+        shown.enter("the C compiler")
+        if request.target == "cuda":
+            return _load_for_cuda(lowered, request, start)
+        executable = load_program(
+            lowered.program(),
+            lowered.chosen(request.function),
+            options=CompileOptions(opt_level=request.opt_level, target_flags=target_flags(request)),
+            debug=request.debug,
+            debug_program=lambda: lowered.program(static_kernels=False),
+        )
     executable.schedule_seconds = time.perf_counter() - start
     return executable
+
+
+def _watched(request: CompileRequest) -> Sequence[Instrument]:
+    """Instruments that tell a terminal which of the passes is at work."""
+    from uopc.frontend.progress import passes_watched
+    from uopc.passes.pipelines import PIPELINES
+
+    passes = request.passes()
+    return passes_watched(len(PIPELINES.get(passes) or passes.split(",")))
 
 
 def target_flags(request: CompileRequest) -> tuple[str, ...] | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -20,6 +20,7 @@ from uopc.dialects import kernel as k
 from uopc.dialects.element_types import element_type, element_type_named
 from uopc.dialects.errors import UopcError
 from uopc.dialects.schedule_text import parse_schedule
+from uopc.frontend.progress import counted
 from uopc.passes.schedule_search import measure_with
 from uopc.runtime.cache import open_cache
 from uopc.runtime.compiler import CompileOptions, digest, processor
@@ -30,9 +31,6 @@ LONGEST = 4000
 MOST_BYTES = 256 << 20
 SECONDS_EACH = 0.02
 """A candidate is run for about so long, at least three times; the shortest time counts."""
-BAR_AFTER_SECONDS = 2.0
-
-_T = TypeVar("_T")
 
 
 def install() -> None:
@@ -72,7 +70,7 @@ class KernelMeasurer:
             return _run_all(op, schedules, what)
         except UopcError:
             # One that does not compile takes the others with it: each by itself.
-            return [_alone(op, schedule) for schedule in with_bar(schedules, what)]
+            return [_alone(op, schedule) for schedule in counted(schedules, what)]
 
 
 def _place(key: str) -> str:
@@ -109,7 +107,7 @@ def _run_all(op: k.KernelOp, schedules: Sequence[str], what: str) -> list[float]
     lowered = lower(module, CompileRequest(pipeline=passes, target_cpu="native"))
     program = lowered.program()
     times: list[float] = []
-    for number in with_bar(range(len(schedules)), what):
+    for number in counted(range(len(schedules)), what):
         run = load_program(program, f"run{number}", options=CompileOptions(), debug=0)
         times.append(_time(run))
     return times
@@ -143,12 +141,3 @@ def _time(run: Any) -> float:
         taken = time.perf_counter() - start
         best, spent, count = min(best, taken), spent + taken, count + 1
     return best
-
-
-def with_bar(items: Sequence[_T] | range, what: str) -> Iterable[Any]:
-    """Items one by one, with a bar on a terminal from the third second on."""
-    try:
-        from tqdm import tqdm  # pyright: ignore[reportMissingModuleSource]
-    except ImportError:
-        return items
-    return tqdm(items, desc=what, delay=BAR_AFTER_SECONDS, disable=None, leave=False)

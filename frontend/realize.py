@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from uopc.dialects.errors import UopcError
-from uopc.frontend.debugging import debug_level, sign_of_life
+from uopc.frontend.debugging import debug_level
 from uopc.frontend.graph import Array, Node, buffer, evaluation_order, resolved
 from uopc.frontend.plan_cache import CachedPlan, Key, plans
 from uopc.frontend.segments import segments
@@ -103,6 +103,7 @@ def find_plan(order: Sequence[Node], roots: Sequence[Node], name: str = PLAN_NAM
 
     def make(miss: str) -> CachedPlan:
         from uopc.frontend.compile import CompileRequest, target_flags
+        from uopc.frontend.progress import progress
         from uopc.runtime import debug as debug_output
         from uopc.runtime.compiler import CompileOptions
         from uopc.runtime.executable import load_program
@@ -110,8 +111,9 @@ def find_plan(order: Sequence[Node], roots: Sequence[Node], name: str = PLAN_NAM
 
         if debug_level():
             debug_output.say(f"{name}: compiling {len(order)} nodes; {miss}")
-        with sign_of_life(f"{len(order)} nodes"):
+        with progress(f"{len(order)} nodes") as shown:
             program = _program(key, order, roots, name)
+            shown.enter("the C compiler")
             executable = load_program(
                 program,
                 name,
@@ -142,13 +144,18 @@ def _program(key: Key, order: Sequence[Node], roots: Sequence[Node], name: str) 
 def _lowered(order: Sequence[Node], roots: Sequence[Node], name: str) -> Program:
     from uopc.frontend.build import build_module
     from uopc.frontend.compile import CompileRequest, lower
+    from uopc.frontend.progress import passes_watched
     from uopc.passes.manager import InternalError
+    from uopc.passes.pipelines import PIPELINES
 
+    request = CompileRequest()
+    watched = passes_watched(len(PIPELINES[request.pipeline]))
     try:
-        return lower(build_module(order, roots, name), CompileRequest(), verify=False).program()
+        module = build_module(order, roots, name)
+        return lower(module, request, watched, verify=False).program()
     except InternalError:
         # Once more with the checks between passes, which name the pass that went wrong.
-        lower(build_module(order, roots, name), CompileRequest())
+        lower(build_module(order, roots, name), request)
         raise
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import uopc
 from uopc import Tensor, UopcError, cache_info
-from uopc.frontend import debugging, graph
+from uopc.frontend import graph
 from uopc.frontend.plan_cache import CachedPlan, PlanCache
 
 pytestmark = pytest.mark.usefixtures("cache_folder")
@@ -198,31 +198,6 @@ def test_debug_levels(capfd: pytest.CaptureFixture[str]):
     assert output(3).count("(again:") == 1
     with pytest.raises(UopcError, match="debug level"), uopc.debug(5):
         pass
-
-
-def test_a_terminal_is_told_of_long_compiles(monkeypatch: pytest.MonkeyPatch):
-    written: list[str] = []
-
-    class Terminal:
-        def isatty(self) -> bool:
-            return True
-
-        def write(self, text: str) -> int:
-            written.append(text)
-            return len(text)
-
-        def flush(self) -> None:
-            pass
-
-    monkeypatch.setattr(debugging.sys, "stderr", Terminal())
-    monkeypatch.setattr(debugging, "PATIENCE", 0.01)
-    with debugging.sign_of_life("7 nodes"):
-        time.sleep(0.1)
-    assert "compiling 7 nodes" in written[0] and written[-1].endswith("\x1b[K")
-    written.clear()
-    with debugging.sign_of_life("7 nodes"):
-        pass
-    assert not written
 
 
 def test_a_warm_realize_is_fast():
