@@ -90,7 +90,7 @@ def _one_lane_mask(scopes: Scopes, base: Expr, step: int, width: int) -> SSAValu
         count = scopes.index(base + 1)
         made = b.append(vector.CreateMaskOp.create(operands=[count], result_types=[type_]))
     else:
-        # base + step * lane >= 0, as step * lane >= -base. Lanes of 32 bits are those of most values.
+        # base + step * lane >= 0, as step * lane >= -base; most values have lanes of 32 bits too.
         numbers = [*base.bounds, step * (width - 1)]
         narrow = all(abs(number) < 1 << 30 for number in numbers)
         element = i32 if narrow else i64

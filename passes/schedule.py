@@ -12,6 +12,8 @@ maps, never off names:
 
     sum of products       register tile of rows by vectors, and one packed panel of the second
                           factor for as many columns, at full depth
+    rows of weights, then lanes across the rows of a block, whose scores stay in the cache
+      such a sum
     reduction along       lanes and copies along it, each with its own accumulator
       neighbours
     reduction across      lanes and copies across the neighbours, in registers
@@ -38,6 +40,7 @@ from uopc.dialects.schedule_text import Command, schedule_text
 from uopc.passes.apply_schedule import name_values
 from uopc.passes.cpu_targets import CpuTarget, cpu_target
 from uopc.passes.loop_dag import LoopDag, own_ranges
+from uopc.passes.schedule_attention import attention_schedule
 from uopc.passes.schedule_blocks import block_schedule
 from uopc.passes.schedule_facts import stores
 from uopc.passes.schedule_products import product_schedule
@@ -95,6 +98,8 @@ def choose_schedule(op: kernel.KernelOp, target: CpuTarget) -> list[Command]:
     reductions = [o for o in dag.statements if isinstance(o, loop.ReduceOp)]
     if not reductions:
         return block_schedule(dag, target)
+    if commands := attention_schedule(op, dag, target):
+        return commands
     nested = [r for r in reductions if _reads_reduction_in_loop(dag, r)]
     if nested:
         return []

@@ -253,7 +253,11 @@ class SkippedSteps:
 
     def _is_of(self, op: arith.SubfOp | arith.DivfOp, kind: str, place: Place) -> bool:
         """Whether the second operand is one number at all steps, and reduces by a kind what the
-        first operand is at the kept step, among others."""
+        first operand is at the kept step, among others.
+
+        Or it is some constant instead, as 1 for a sum that is 0: a finite one that is not 0 makes
+        neither -inf - c nor 0 / c NaN, and 0 is taken for a maximum only.
+        """
         if place.kept is None:
             return False
         for range_op in self.dag.free[op.rhs]:
@@ -276,6 +280,11 @@ class SkippedSteps:
                 if first is None:
                     return False
                 result, where, reduced = owner.values[0], first, True
+            elif isinstance(owner, arith.SelectOp) and not reduced:
+                sides = [v for v in (owner.lhs, owner.rhs) if not _is_harmless(v, kind)]
+                if len(sides) != 1:
+                    return False
+                (result,) = sides
             else:
                 return reduced and same_value(self.dag, result, where, op.lhs, place.kept)
 
@@ -345,6 +354,15 @@ class SkippedSteps:
         if isinstance(value.owner, arith.AddiOp | arith.SubiOp):
             return None
         return self._number(value, where)
+
+
+def _is_harmless(value: SSAValue, kind: str) -> bool:
+    """Whether -inf - value is -inf, for a maximum, or 0 / value is 0, for a sum."""
+    op = value.owner
+    if not isinstance(op, arith.ConstantOp) or not isinstance(op.value, FloatAttr):
+        return False
+    number = op.value.value.data
+    return math.isfinite(number) and (kind == "max" or number != 0)
 
 
 def _is_looked_up(op: Operation) -> bool:

@@ -40,6 +40,7 @@ from uopc.dialects.tensor_elementwise import (
     tensor_of,
 )
 from uopc.dialects.tensor_movement import MOVEMENT_OPS, ExpandOp, int_values
+from uopc.passes.kernel_cut.attention import attentions
 
 _ELEMENTWISE = frozenset(ELEMENTWISE_OPS)
 _MOVEMENT = frozenset(MOVEMENT_OPS)
@@ -84,7 +85,8 @@ def fused_work(value: SSAValue) -> int:
 def values_to_stage(
     root: Operation, factor: int, min_work: int, *, rows: bool = True
 ) -> list[OpResult]:
-    """The values inside `root` that the rule stages; without `rows` not those of whole rows."""
+    """The values inside `root` that the rule stages; without `rows` not those of whole rows,
+    nor the weights of attention, which stay in the kernel that reads them."""
     bases: dict[SSAValue, SSAValue] = {}  # of a movement op's result: what it moves
     chains: dict[SSAValue, int] = {}  # the longest chain of elementwise ops, a lower bound
     chosen: dict[OpResult, bool] = {}
@@ -106,7 +108,8 @@ def values_to_stage(
             and (rows or not (isinstance(op, ExpandOp) and _is_along_rows(op)))
         ):
             chosen[base] = _is_dear(base, chains.get(base, 0), min_work)
-    return [base for base, dear in chosen.items() if dear]
+    kept = set[SSAValue]() if rows else {each.weights for each in attentions(root.walk())}
+    return [base for base, dear in chosen.items() if dear and base not in kept]
 
 
 def _is_dear(base: OpResult, chain: int, min_work: int) -> bool:

@@ -20,6 +20,7 @@ Reductions (reduce, argreduce)
       relu(A@B)    AB[i,j] at (i,j): fused
       sum(sqrt(row sums))  a row's sum would stand in the loop of another reduction: 2
       AB in a softmax: three readers in three loops: a kernel of its own, then one for softmax
+    Attention (attention.py) is one kernel: its scores are read in three loops, from a tile.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from uopc.passes.kernel_cut.accesses import (
     ranges_of,
     shape_of,
 )
+from uopc.passes.kernel_cut.attention import attentions
 from uopc.passes.kernel_cut.control import CONTROL_OPS, uses_of
 from uopc.passes.kernel_cut.graph import TensorBlock
 
@@ -105,6 +107,7 @@ class _Readers:
     def unfused(self) -> set[SSAValue]:
         """The reductions that must be materialized."""
         found: set[SSAValue] = set()
+        kept = {r for each in attentions(self.function.ops) for r in each.reductions}
         for op in reversed(self.function.ops):
             if isinstance(op, CONTROL_OPS):
                 self.readers.update(dict.fromkeys(uses_of(op)))
@@ -112,7 +115,8 @@ class _Readers:
             value = op.results[0]
             reader = self.readers.get(value)
             cut = value in self.points
-            if isinstance(op, ReduceOp | ArgreduceOp) and not cut and not self._fuses(value):
+            fuses = cut or value in kept or not isinstance(op, ReduceOp | ArgreduceOp)
+            if not fuses and not self._fuses(value):
                 found.add(value)
                 cut = True
             if cut:
