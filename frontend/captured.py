@@ -13,6 +13,7 @@ from __future__ import annotations
 import dis
 import sys
 import types
+import weakref
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -124,7 +125,11 @@ def _places(value: Any) -> list[Place]:
     if not isinstance(attributes, dict) or isinstance(value, np.ndarray):
         return []
     own = cast("dict[str, Any]", attributes)
-    found: list[Place] = [(_getter(own, key), f".{key}", key) for key in own]
+    reference = _weakly(value)
+    found: list[Place] = [
+        (_getter(own, key) if reference is None else _attribute(reference, key), f".{key}", key)
+        for key in own
+    ]
     if not _is_ours(type(value).__module__):
         for cls in type(value).__mro__[:-1]:
             for key in vars(cls):
@@ -228,6 +233,31 @@ def _is_ours(module: str | None) -> bool:
 
 def _getter(items: Any, key: Any) -> Callable[[], Any]:
     return lambda: items.get(key, _MISSING)
+
+
+def by_identity(value: Any) -> bool:
+    """Whether equal means the same object: then nobody can come with another one for it."""
+    cls = type(value)
+    return cls.__hash__ is object.__hash__ and cls.__eq__ is object.__eq__
+
+
+def _weakly(value: Any) -> Callable[[], Any] | None:
+    if not by_identity(value):
+        return None  # an equal one may come when this one is gone
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return None
+
+
+def _attribute(reference: Callable[[], Any], key: str) -> Callable[[], Any]:
+    """Of an object that the watch does not keep alive: what it holds may be a large model."""
+
+    def get() -> Any:
+        value = reference()
+        return _MISSING if value is None else value.__dict__.get(key, _MISSING)
+
+    return get
 
 
 def _item(items: list[Any], at: int) -> Callable[[], Any]:

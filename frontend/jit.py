@@ -34,6 +34,7 @@ import operator
 import threading
 import time
 import warnings
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -44,7 +45,8 @@ from uopc.frontend import tracing
 from uopc.frontend.captured import Check, Watch, captured, names_read
 from uopc.frontend.debugging import chosen_level, debug_level
 from uopc.frontend.graph import Array, Node, evaluation_order, resolved
-from uopc.frontend.jit_trace import NeedsNumber, Source, Tracer, TreeSpec, fast_key, flatten, key_of
+from uopc.frontend.jit_arguments import TreeSpec, fast_key, flatten, key_of, objects_in
+from uopc.frontend.jit_trace import NeedsNumber, Source, Tracer
 from uopc.frontend.node_types import NodeKind, node_kind, value_type
 from uopc.frontend.plan_cache import CachedPlan, Key, explain
 from uopc.frontend.realize import find_plan, run_plan, structure_key
@@ -270,11 +272,26 @@ class JitFunction(Generic[P, R]):
                 else:
                     new.watch(new.watches, known.unread)
                     new.verified = True
+            if key not in self._replays:
+                self._forget_with_objects(key)
             self._replays[key] = new
             self._replays.move_to_end(key)
             while len(self._replays) > KEPT_STRUCTURES:
                 self._replays.popitem(last=False)
             return new
+
+    def _forget_with_objects(self, key: Any) -> None:
+        """Drop the trace of a key when an object among its arguments goes: it is of no use then,
+        and watches what the object holds."""
+        weak = weakref.ref(self)
+
+        def forget() -> None:
+            function = weak()
+            if function is not None:
+                function._replays.pop(key, None)
+
+        for value in objects_in(key[0]):
+            weakref.finalize(value, forget).atexit = False
 
     def _trace(self, tracer: Tracer, args: Any, kwargs: Any) -> _Replay:
         try:
