@@ -1,26 +1,28 @@
-"""What a traced function can see besides its arguments: plain values that someone may change.
+"""What a traced function can see besides its arguments: values that someone may change.
 
-`captured(function, arguments)` finds numbers, text, truth values and numpy arrays in the function's
-closure, in the globals that it names, in the attributes of objects reached from there, and in those
-of objects among the arguments. A trace holds as long as all of them are what they were.
+`captured(function, arguments)` finds what the function's closure, the globals that it names, and
+the objects among its arguments hold, and what these hold in turn: numbers, text, truth values and
+numpy arrays by value; tensors, functions and other objects by identity; the lengths of lists, the
+keys of dicts. A trace holds as long as all of it is what it was.
 
-Most of them the function never reads. `names_read` says which names the code that ran looks up:
+Most of it the function never reads. `names_read` says which names the code that ran looks up:
 where a value changed, the trace came out the same, and no such name leads to it, it can be let be.
 """
 
 from __future__ import annotations
 
-import dis
+import functools
+import operator
 import sys
 import types
 import weakref
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
+from uopc.frontend.names_read import ANY_NAME, CALLED, is_ours
 from uopc.frontend.tensor import Tensor
 
 LIMIT = 4096
@@ -29,12 +31,9 @@ LIMIT = 4096
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _MISSING = object()
 
+Get = Callable[[], Any]
 Check = Callable[[], str]
 """Says how a value has changed; empty if it has not."""
-
-
-ANY_NAME = "*"
-"""Stands for all names, where it is not known by which one a value is read."""
 
 
 @dataclass(eq=False)
@@ -48,36 +47,47 @@ class Holder:
 
 @dataclass(eq=False)
 class Watch:
-    """A place that holds a plain value."""
+    """A place that holds a value."""
 
     path: str
     """How one gets there from the function: the same in each trace."""
     way: tuple[Holder, str]
     check: Check
+    plain: bool = True
+    """Whether it is a number, text or the like, which cannot be called."""
 
     def is_read(self, read: set[str]) -> bool:
         """Whether code that looks up these names may come by here."""
-        pending, done = [self.way], set[Holder]()
+
+        def is_named(name: str, *, plain: bool) -> bool:
+            if ANY_NAME in (name, *read) or name in read:
+                return True
+            return not plain and name + CALLED in read
+
+        if not is_named(self.way[1], plain=self.plain):
+            return False
+        pending, done = [self.way[0]], set[Holder]()
         while pending:
-            holder, name = pending.pop()
-            if holder not in done and (name in read or ANY_NAME in (name, *read)):
-                if holder.is_root:
-                    return True
-                done.add(holder)
-                pending += holder.ways
+            holder = pending.pop()
+            if holder.is_root:
+                return True
+            done.add(holder)
+            pending += [
+                other
+                for other, name in holder.ways
+                if other not in done and is_named(name, plain=False)
+            ]
         return False
 
 
 def captured(function: Any, arguments: Iterable[Any]) -> list[Watch]:
-    """One watch for each place that holds a plain value now."""
+    """Watches for all places that hold a value now."""
     watches: list[Watch] = []
     holders: dict[int, Holder] = {}
     pending: list[tuple[Any, str, tuple[Holder, str] | None]] = [(function, "", None)]
     pending += [(value, f"{k}", None) for k, value in enumerate(arguments)]
     while pending and len(holders) < LIMIT:
         value, path, way = pending.pop()
-        if isinstance(value, (*_PLAIN, Tensor, type, types.ModuleType)):
-            continue
         known = id(value) in holders
         holder = holders.setdefault(id(value), Holder(False, []))
         if way is None:
@@ -86,136 +96,160 @@ def captured(function: Any, arguments: Iterable[Any]) -> list[Watch]:
             holder.ways.append(way)
         if known:
             continue
+        cls = _class_of(value)
+        if not _is_foreign(cls.__module__):
+            pending.append((cls, f"{path} class", (holder, ANY_NAME)))
+        contents = _same_contents(value, path.rpartition(" ")[2])
+        if contents is not None:
+            watches.append(Watch(f"{path} contents", (holder, ANY_NAME), contents, False))
         for get, label, key in _places(value):
             found = get()
             here, there = (holder, key), f"{path} {label}"
-            if isinstance(found, _PLAIN):
-                watches.append(Watch(there, here, _same(get, found, label)))
-            elif isinstance(found, np.ndarray):
-                array = cast("np.ndarray[Any, Any]", found)
-                watches.append(Watch(there, here, _same_array(get, array, label)))
-            else:
+            plain = _is_plain(found)
+            if not plain and not isinstance(found, Tensor | np.ndarray):
                 pending.append((found, there, here))
+            if contents is None or _is_by_value(found):
+                watches.append(Watch(there, here, _check(get, found, label, plain=plain), plain))
     return watches
 
 
-Place = tuple[Callable[[], Any], str, str]
+def _is_by_value(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or _is_plain(value)
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) is tuple:
+        return all(map(_is_plain, cast("tuple[Any, ...]", value)))
+    return isinstance(value, _PLAIN)
+
+
+def _class_of(value: object) -> type:
+    return type(value)
+
+
+def by_identity(value: Any) -> bool:
+    """Whether equal means the same object: then nobody can come with another one for it."""
+    cls = _class_of(value)
+    return cls.__hash__ is object.__hash__ and cls.__eq__ is object.__eq__
+
+
+# -- what things hold ------------------------------------------------------------------------------
+
+Place = tuple[Get, str, str]
 """How to get at a thing, what it is called, and the name that code reads it by."""
 
 
-def _places(value: Any) -> list[Place]:
+def _places(value: Any) -> Iterable[Place]:
     """All that a value holds."""
-    if isinstance(value, types.MethodType):
-        return [
-            (lambda: value.__self__, "self", ANY_NAME),
-            (lambda: value.__func__, "the method", ANY_NAME),
-        ]
+    if isinstance(value, types.ModuleType | Tensor | np.ndarray):
+        return []
     if isinstance(value, types.FunctionType):
         return _of_function(value)
+    if isinstance(value, type):
+        return _of_class(value)
     if isinstance(value, dict):
         items = cast("dict[Any, Any]", value)
         return [(_getter(items, key), f"[{key!r}]", ANY_NAME) for key in items]
     if isinstance(value, list | tuple):
         sequence = cast("list[Any]", value)
         return [(_item(sequence, k), f"[{k}]", ANY_NAME) for k in range(len(sequence))]
+    inside = _INSIDE.get(_class_of(value))
+    if inside is not None:
+        return [(_inner(value, name), name, ANY_NAME) for name in inside]
     inner = getattr(value, "_function", None)
-    if inner is not None and type(value).__module__ == "uopc.frontend.jit":
+    if inner is not None and is_ours(type(value).__module__):
         return [(lambda: inner, "the function", ANY_NAME)]
-    attributes: Any = getattr(value, "__dict__", None)
-    if not isinstance(attributes, dict) or isinstance(value, np.ndarray):
+    return _of_object(value)
+
+
+_INSIDE: dict[type, tuple[str, ...]] = {
+    types.MethodType: ("__self__", "__func__"),
+    functools.partial: ("func", "args", "keywords"),
+    property: ("fget",),
+    functools.cached_property: ("func",),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+}
+"""What these hold that is no attribute in a dict."""
+
+
+_CLOSED = frozenset(("builtins", "numpy", "logging", "threading", "asyncio", "re", "_io", "random"))
+"""Of objects of these modules nothing that they hold is watched: nothing one computes with, and
+much."""
+
+
+def _of_object(value: Any) -> list[Place]:
+    """The attributes of an object."""
+    cls = _class_of(value)
+    if cls.__module__.partition(".")[0] in _CLOSED:
         return []
-    own = cast("dict[str, Any]", attributes)
     reference = _weakly(value)
+    attributes: Any = getattr(value, "__dict__", None)
+    own = cast("dict[str, Any]", attributes) if isinstance(attributes, dict) else {}
     found: list[Place] = [
         (_getter(own, key) if reference is None else _attribute(reference, key), f".{key}", key)
         for key in own
     ]
-    if not _is_ours(type(value).__module__):
-        for cls in type(value).__mro__[:-1]:
-            for key in vars(cls):
-                if not key.startswith("__") and key not in own:
-                    found.append((_getter(vars(cls), key), f".{key}", key))
+    if is_ours(cls.__module__):
+        return found
+    for name in _slots(cls):
+        found.append((_slot(reference or (lambda: value), name), f".{name}", name))
     return found
+
+
+def _of_class(cls: type) -> list[Place]:
+    """What the user's classes among a class and its bases have, functions and values."""
+    found: list[Place] = []
+    for each in cls.__mro__[:-1]:
+        if _is_foreign(each.__module__):
+            continue
+        for key, value in vars(each).items():
+            if not key.startswith("__") or isinstance(value, types.FunctionType):
+                found.append((_getter(vars(each), key), f".{key}", key))
+    return found
+
+
+def _slots(cls: type) -> Iterator[str]:
+    for each in cls.__mro__[:-1]:
+        for key, value in vars(each).items():
+            if isinstance(value, types.MemberDescriptorType):
+                yield key
 
 
 def _of_function(function: types.FunctionType) -> list[Place]:
     found: list[Place] = []
-    if _is_ours(function.__module__):
+    if is_ours(function.__module__):
         return found
     cells = function.__closure__ or ()
     for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
         found.append((_cell(cell), name, name))
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    found += [(_item(defaults, k), f"default {k}", ANY_NAME) for k in range(len(defaults))]
+    names = _names(function.__code__)
     scope = function.__globals__
-    for name in _names(function.__code__):
-        value = scope.get(name, _MISSING)
-        if isinstance(value, types.ModuleType):
-            if value.__name__.partition(".")[0] not in sys.stdlib_module_names:
-                module = vars(value)
-                for each in _names(function.__code__):
-                    if isinstance(module.get(each), _PLAIN):
-                        found.append((_getter(module, each), f"{name}.{each}", each))
-        elif value is not _MISSING:
-            found.append((_getter(scope, name), name, name))
+    found += _of_names(scope, names, "")
     return found
 
 
-_BY_ANY_NAME = frozenset(
-    ("getattr", "vars", "__dict__", "__getattribute__", "attrgetter", "eval", "exec", "globals")
-)
-_READS_ATTRIBUTES = frozenset(("copy", "dataclasses", "operator"))
-"""Modules of the standard library that read attributes of any object they are given."""
+def _of_names(scope: dict[str, Any], names: set[str], prefix: str) -> Iterator[Place]:
+    """The globals of these names, and those of modules among them: `settings.scale`."""
+    pending, done = [(scope, prefix)], set[int]()
+    while pending:
+        scope, prefix = pending.pop()
+        done.add(id(scope))
+        for name in sorted(names & scope.keys()):
+            value = scope[name]
+            yield _getter(scope, name), prefix + name, name
+            if not isinstance(value, types.ModuleType) or _is_foreign(value.__name__):
+                continue
+            if id(vars(value)) not in done:
+                pending.append((vars(value), f"{prefix}{name}."))
 
 
-@contextmanager
-def names_read() -> Generator[set[str]]:
-    """The names that the code which runs inside of the block looks up, there after the block.
-
-    All names where a profiler is at work, since this needs its hook. The method of `x.step()` does
-    not count: what is called is no plain value.
-    """
-    read: set[str] = set()
-    if sys.getprofile() is not None:
-        read.add(ANY_NAME)
-        yield read
-        return
-    codes: dict[types.CodeType, Any] = {}
-
-    def note(frame: types.FrameType, event: str, _: Any) -> None:
-        if event == "call":
-            codes[frame.f_code] = frame.f_globals.get("__name__")
-
-    sys.setprofile(note)
-    try:
-        yield read
-    finally:
-        sys.setprofile(None)
-    for code, module in codes.items():
-        if _may_read(module or ""):
-            read |= _looked_up(code, any_name=not _is_ours(module))
-
-
-def _may_read(module: str) -> bool:
+def _is_foreign(module: str) -> bool:
+    """Whether a module is the language's, numpy's or ours: nobody changes what it holds."""
     top = module.partition(".")[0]
-    if top in ("uopc", "numpy"):
-        return module.startswith("uopc.frontend.nn")
-    return top in _READS_ATTRIBUTES or top not in sys.stdlib_module_names or top == "__main__"
-
-
-def _looked_up(code: types.CodeType, *, any_name: bool) -> set[str]:
-    found: set[str] = set()
-    for step in dis.get_instructions(code):
-        if not step.opname.startswith("LOAD_") or not isinstance(step.argval, str):
-            if step.opname == "MATCH_CLASS" and any_name:
-                found.add(ANY_NAME)
-            continue
-        called = step.opname == "LOAD_METHOD" or (
-            step.opname == "LOAD_ATTR" and sys.version_info >= (3, 12) and (step.arg or 0) & 1
-        )
-        if any_name and step.argval in _BY_ANY_NAME:
-            found.add(ANY_NAME)
-        if not called and step.opname not in ("LOAD_CONST", "LOAD_FAST"):
-            found.add(step.argval)
-    return found
+    return top in ("uopc", "numpy") or (top in sys.stdlib_module_names and top != "__main__")
 
 
 def _names(code: types.CodeType) -> set[str]:
@@ -227,21 +261,10 @@ def _names(code: types.CodeType) -> set[str]:
     return names
 
 
-def _is_ours(module: str | None) -> bool:
-    return (module or "").startswith("uopc.")
+# -- how to get at it ------------------------------------------------------------------------------
 
 
-def _getter(items: Any, key: Any) -> Callable[[], Any]:
-    return lambda: items.get(key, _MISSING)
-
-
-def by_identity(value: Any) -> bool:
-    """Whether equal means the same object: then nobody can come with another one for it."""
-    cls = type(value)
-    return cls.__hash__ is object.__hash__ and cls.__eq__ is object.__eq__
-
-
-def _weakly(value: Any) -> Callable[[], Any] | None:
+def _weakly(value: Any) -> Get | None:
     if not by_identity(value):
         return None  # an equal one may come when this one is gone
     try:
@@ -250,7 +273,7 @@ def _weakly(value: Any) -> Callable[[], Any] | None:
         return None
 
 
-def _attribute(reference: Callable[[], Any], key: str) -> Callable[[], Any]:
+def _attribute(reference: Get, key: str) -> Get:
     """Of an object that the watch does not keep alive: what it holds may be a large model."""
 
     def get() -> Any:
@@ -260,11 +283,23 @@ def _attribute(reference: Callable[[], Any], key: str) -> Callable[[], Any]:
     return get
 
 
-def _item(items: list[Any], at: int) -> Callable[[], Any]:
+def _slot(reference: Get, key: str) -> Get:
+    return lambda: getattr(reference(), key, _MISSING)
+
+
+def _getter(items: Any, key: Any) -> Get:
+    return lambda: items.get(key, _MISSING)
+
+
+def _item(items: list[Any], at: int) -> Get:
     return lambda: items[at] if at < len(items) else _MISSING
 
 
-def _cell(cell: types.CellType) -> Callable[[], Any]:
+def _inner(value: Any, name: str) -> Get:
+    return lambda: getattr(value, name)
+
+
+def _cell(cell: types.CellType) -> Get:
     def get() -> Any:
         try:
             return cell.cell_contents
@@ -274,7 +309,18 @@ def _cell(cell: types.CellType) -> Callable[[], Any]:
     return get
 
 
-def _same(get: Callable[[], Any], value: Any, name: str) -> Check:
+# -- whether it is what it was ---------------------------------------------------------------------
+
+
+def _check(get: Get, value: Any, name: str, *, plain: bool) -> Check:
+    if plain:
+        return _same(get, value, name)
+    if isinstance(value, np.ndarray):
+        return _same_array(get, cast("np.ndarray[Any, Any]", value), name)
+    return _same_object(get, value, name)
+
+
+def _same(get: Get, value: Any, name: str) -> Check:
     def check() -> str:
         now = get()
         if now is value or (type(now) is type(value) and repr(now) == repr(value)):
@@ -284,7 +330,7 @@ def _same(get: Callable[[], Any], value: Any, name: str) -> Check:
     return check
 
 
-def _same_array(get: Callable[[], Any], array: np.ndarray[Any, Any], name: str) -> Check:
+def _same_array(get: Get, array: np.ndarray[Any, Any], name: str) -> Check:
     kept = (array.shape, array.dtype, array.tobytes())
 
     def check() -> str:
@@ -296,3 +342,61 @@ def _same_array(get: Callable[[], Any], array: np.ndarray[Any, Any], name: str) 
         return f"the array {name} has changed"
 
     return check
+
+
+def _same_object(get: Get, value: Any, name: str) -> Check:
+    reference = _reference(value)
+
+    def check() -> str:
+        now = get()
+        if now is not None and now is reference():
+            return ""
+        return f"{name} is another {type(now).__name__}, or gone"
+
+    return check
+
+
+def _same_contents(value: Any, name: str) -> Check | None:
+    """Of a list its length, of a dict its keys, of both the objects in them, in one go, since there
+    are many of them at each call; of a set what it has. None for what has no contents."""
+    if isinstance(value, set):
+        members = cast("set[Any]", value)
+        kept = set(members)
+        return lambda: "" if members == kept else f"the set {name} has changed"
+    if isinstance(value, dict):
+        entries = cast("dict[Any, Any]", value)
+        keys, same = list(entries), _same_objects(entries.values())
+        return lambda: "" if list(entries) == keys and same() else f"the dict {name} has changed"
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        length, same = len(items), _same_objects(items)
+        return lambda: "" if len(items) == length and same() else f"the list {name} has changed"
+    return None
+
+
+def _same_objects(values: Collection[Any]) -> Callable[[], bool]:
+    """Whether values at these places are what they were, by identity; what counts by value has a
+    watch of its own."""
+    references = [_anything if _is_by_value(value) else _reference(value) for value in values]
+    if _anything in references:
+        pairs = [k for k, reference in enumerate(references) if reference is not _anything]
+        chosen = [references[k] for k in pairs]
+
+        def same() -> bool:
+            now = list(values)
+            return all(now[k] is reference() for k, reference in zip(pairs, chosen, strict=True))
+
+        return same
+    return lambda: all(map(operator.is_, values, map(operator.call, references)))
+
+
+def _anything() -> None:
+    """Stands for a value that is compared elsewhere."""
+
+
+def _reference(value: Any) -> Get:
+    """Weakly where that is possible."""
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return lambda: value

@@ -15,9 +15,10 @@ call loads arrays, calls the plan and stores arrays.
 * Python floats and ints are inputs as well, tensors of rank 0 inside. Where the function needs a
   plain number (a size, an if, math.sin), it is traced again for each value, and a UopcWarning says
   so. True, False, None and text are always part of the structure.
-* Plain values that are no arguments (globals, closures, attributes, numpy arrays) are watched: when
-  one has changed the function is traced again, and a UopcWarning names it if the trace is another.
-  If it is the same and no code that ran reads a value of that name, it is not watched any more.
+* What is no argument (globals, closures, attributes, numpy arrays; numbers by value, tensors and
+  other objects by identity) is watched: when something has changed the function is traced again,
+  and a UopcWarning names it if the trace is another. If it is the same and no code that ran reads
+  a value of that name, it is not watched any more.
 * Random numbers are drawn anew at each call.
 * Where the second run differs from the first (a counter became a constant, say), the function is
   traced at every call from then on, and a UopcWarning says so: slower, never wrong.
@@ -42,11 +43,12 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from uopc.dialects.errors import UopcError
 from uopc.frontend import tracing
-from uopc.frontend.captured import Check, Watch, captured, names_read
+from uopc.frontend.captured import Check, Watch, captured
 from uopc.frontend.debugging import chosen_level, debug_level
 from uopc.frontend.graph import Array, Node, evaluation_order, resolved
 from uopc.frontend.jit_arguments import TreeSpec, fast_key, flatten, key_of, objects_in
 from uopc.frontend.jit_trace import NeedsNumber, Source, Tracer
+from uopc.frontend.names_read import names_read
 from uopc.frontend.node_types import NodeKind, node_kind, value_type
 from uopc.frontend.plan_cache import CachedPlan, Key, explain
 from uopc.frontend.realize import find_plan, run_plan, structure_key
