@@ -35,7 +35,8 @@ def with_visible_kernels(program: Program) -> Program:
     names = sorted(re.escape(program.names.get(symbol, symbol)) for symbol in symbols)
     heads = rf"^static (?=void (?:{'|'.join(names)})\()"
     source = re.sub(heads, "", program.source, flags=re.MULTILINE) if names else program.source
-    return dataclasses.replace(program, source=source)
+    # As one file: functions of units see one another, but nothing outside sees them.
+    return dataclasses.replace(program, source=source, units=())
 
 
 class KernelStepper:

@@ -10,6 +10,7 @@ import pytest
 from uopc.lowering.plan import Program
 from uopc.runtime.debug import KernelTime, kernel_line, kernel_source, run_line
 from uopc.runtime.executable import Executable, load_program
+from uopc.runtime.stepper import with_visible_kernels
 
 X = np.arange(1, 21, dtype=np.float32).reshape(5, 4)
 RUN = r"normalize: 2 kernels, schedule \d+\.\d ms, run \d+\.\d ms"
@@ -92,6 +93,18 @@ def test_kernels_of_the_program_itself(
     normalize_program: Callable[[bool], Program], capfd: pytest.CaptureFixture[str]
 ):
     run(load_program(normalize_program(False), debug=2))
+    assert len(said(capfd)) == 3
+
+
+def test_kernels_of_a_program_of_several_units(
+    normalize_program: Callable[[bool], Program], capfd: pytest.CaptureFixture[str]
+):
+    """Its units hide the kernels from outside: the one file has to be compiled."""
+    hidden = normalize_program(True)
+    source = f"{hidden.source}\n/* of units */\n"  # not the source that another test has loaded
+    program = dataclasses.replace(hidden, source=source, units=(source, "int more_of_it;"))
+    visible = with_visible_kernels(program)
+    run(load_program(program, debug=2, debug_program=lambda: visible))
     assert len(said(capfd)) == 3
 
 
