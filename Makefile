@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 FOLDERS := dialects passes lowering runtime frontend interpreters tools benchmarks tests
 
-.PHONY: demo test lint types pytest lit conformance format docs pictures clean
+.PHONY: demo test lint types pytest lit conformance format docs pictures bench clean
 
 demo: $(INSTALLED)
 	$(BIN)/uopc-run examples/softmax.mlir --show all --check --quiet
@@ -45,6 +45,10 @@ docs: $(INSTALLED)
 	$(BIN)/python docs/generate_reference.py
 	$(BIN)/python docs/generate_supported.py
 	$(BIN)/python docs/check_examples.py --update
+
+# Beside numpy, and torch and jax where they are installed: make bench BENCH=--quick.
+bench: $(INSTALLED)
+	$(BIN)/python benchmarks/beside.py $(BENCH)
 
 pictures: $(INSTALLED)
 	$(BIN)/python docs/pictures/draw.py

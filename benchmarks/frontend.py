@@ -42,6 +42,14 @@ def line(what: str, value: float, unit: str, bound: float | None = None) -> None
     print(f"{what:44s}{value:10.2f} {unit}{told}", flush=True)
 
 
+def doubled(x: Any) -> Any:
+    return x * 2 + 1
+
+
+def softmax(x: Any) -> Any:
+    return x.softmax(-1)
+
+
 def calls(peers: bool) -> None:
     """Warm calls of jitted functions."""
     import uopc
@@ -50,8 +58,8 @@ def calls(peers: bool) -> None:
     vector = np.arange(16, dtype=np.float32)
     matrix = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
     functions: dict[str, tuple[Any, Any, float]] = {
-        "one kernel, 16 elements": (lambda x: x * 2 + 1, vector, 5.0),
-        "softmax 4x8": (lambda x: x.softmax(-1), matrix, 6.0),
+        "one kernel, 16 elements": (doubled, vector, 5.0),
+        "softmax 4x8": (softmax, matrix, 6.0),
     }
     for name, (function, data, bound) in functions.items():
         jitted, x = uopc.jit(function), Tensor(data)
@@ -64,27 +72,26 @@ def calls(peers: bool) -> None:
 
 def peer_calls(name: str, function: Any, data: np.ndarray) -> None:
     if importlib.util.find_spec("torch"):
-        import torch
-
+        torch: Any = importlib.import_module("torch")
         t = torch.from_numpy(data)
         with torch.inference_mode():
             line(f"  torch eager, {name}", best(lambda: function(t), 100, 100) * 1e6, "us")
     if importlib.util.find_spec("jax"):
-        import jax
-
-        softmax = "softmax" in name
-        g = jax.jit(lambda x: jax.nn.softmax(x, -1) if softmax else x * 2 + 1)
+        jax: Any = importlib.import_module("jax")
+        g = jax.jit(jax.nn.softmax if function is softmax else doubled)
         j = jax.numpy.asarray(data)
         g(j).block_until_ready()
         line(f"  jax.jit, {name}", best(lambda: g(j).block_until_ready(), 100, 100) * 1e6, "us")
     if importlib.util.find_spec("tinygrad"):
         try:
-            from tinygrad import Device, TinyJit
-            from tinygrad import Tensor as Tiny
+            tiny: Any = importlib.import_module("tinygrad")
+            device = tiny.Device[tiny.Device.DEFAULT]
 
-            device = Device[Device.DEFAULT]
-            h = TinyJit(lambda x: function(x).realize())
-            y = Tiny(data).realize()
+            def realized(x: Any) -> Any:
+                return function(x).realize()
+
+            h = tiny.TinyJit(realized)
+            y = tiny.Tensor(data).realize()
             for _ in range(5):
                 h(y)
             seconds = best(lambda: (h(y), device.synchronize()), 50, 20)
@@ -111,8 +118,7 @@ def lazy() -> None:
 
 def gpt_training(layers: int = 2, context: int = 64, dim: int = 64) -> Any:
     sys.path.insert(0, str(ROOT / "examples"))
-    import gpt
-
+    gpt: Any = importlib.import_module("gpt")
     text = np.random.default_rng(1).integers(0, 65, 20_000).astype(np.int32)
     return gpt.Training(gpt.Config(65, context, dim, 2, layers), 1000, 16, 1e-3, text, 0)
 
@@ -164,7 +170,8 @@ print(time.perf_counter() - start)
 def cold() -> None:
     """The first step of the tiny GPT in a fresh process: empty cache, then a warm one."""
     program = COLD.format(benchmarks=str(Path(__file__).parent))
-    empty, warm = [], []
+    empty: list[float] = []
+    warm: list[float] = []
     for _ in range(3):
         with tempfile.TemporaryDirectory() as folder:
             for found in (empty, warm, warm):

@@ -14,14 +14,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeAlias
 
 import numpy as np
-from mpmath import mp, mpf
 
+# By name, and Any: the types of an optional package are not there for every check.
+mp: Any = import_module("mpmath").mp
+mpf: Any = mp.mpf
+Real: TypeAlias = Any
 mp.dps = 60
 REFITTED = 3
 """The last power after whose rounding of the coefficient before it the rest is fitted again."""
-Function = Callable[..., mpf]
+Function = Callable[[Real], Real]
 
 
 @dataclass(frozen=True)
@@ -32,20 +37,21 @@ class Fit:
     says: str
     target: Function
     weight: Function
-    ranges: dict[str, tuple[mpf, mpf, int]]
+    ranges: dict[str, tuple[Real, Real, int]]
     """Format of the coefficients -> low, high, degree."""
 
 
-def rounded(value: mpf, table: str) -> mpf:
+def rounded(value: Real, table: str) -> Real:
     if table.startswith("f32"):
         return mpf(float(np.float32(float(value))))
     return mpf(float(value))
 
 
-def solve(grid: list[mpf], values: list[mpf], weights: list[mpf], first: int, last: int):
+def solve(grid: list[Real], values: list[Real], weights: list[Real], first: int, last: int):
     """Remez' exchange for sum of c[k] x^k, first <= k <= last, on the grid."""
     count = last - first + 2
     spots = [round(i * (len(grid) - 1) / (count - 1)) for i in range(count)]
+    coefficients: list[Real] = []
     powers = [[x**k for k in range(first, last + 1)] for x in grid]
     for _ in range(60):
         matrix = mp.matrix(count, count)
@@ -69,7 +75,7 @@ def solve(grid: list[mpf], values: list[mpf], weights: list[mpf], first: int, la
     return coefficients
 
 
-def alternation(errors: list[mpf], count: int) -> list[int] | None:
+def alternation(errors: list[Real], count: int) -> list[int] | None:
     """The places of `count` largest extremes of alternating sign; None where there are fewer."""
     best: list[int] = []
     for place, error in enumerate(errors):
@@ -89,7 +95,7 @@ def alternation(errors: list[mpf], count: int) -> list[int] | None:
     return best if len(best) == count else None
 
 
-def fit(task: Fit, table: str) -> tuple[list[mpf], mpf]:
+def fit(task: Fit, table: str) -> tuple[list[Real], Real]:
     low, high, degree = task.ranges[table]
     points = 24 * (degree + 2) + 1
     grid = [
@@ -99,8 +105,9 @@ def fit(task: Fit, table: str) -> tuple[list[mpf], mpf]:
     grid = [x for x in grid if abs(x) > mpf(2) ** -20]
     weights = [task.weight(x) for x in grid]
     values = [task.target(x) for x in grid]
-    done: list[mpf] = []
+    done: list[Real] = []
     rest = values
+    left: list[Real] = []
     for power in range(degree + 1):
         if power <= REFITTED:
             left = solve(grid, rest, weights, power, degree)
@@ -216,7 +223,7 @@ FITS = [
 ]
 
 
-def chunks(value: mpf, bits: int, count: int) -> list[mpf]:
+def chunks(value: Real, bits: int, count: int) -> list[Real]:
     """value = sum of chunk[k] 2^(-bits k), each chunk below 1 with `bits` bits."""
     whole = int(mp.floor(mp.ldexp(value, bits * count)))
     mask = (1 << bits) - 1
@@ -229,7 +236,7 @@ class Parts:
 
     name: str
     says: str
-    value: Function
+    value: Callable[[], Real]
     bits: dict[str, int]
 
 
@@ -250,13 +257,13 @@ PARTS = [
 ]
 
 
-def split(value: mpf, bits: int, table: str) -> tuple[mpf, mpf]:
+def split(value: Real, bits: int, table: str) -> tuple[Real, Real]:
     _, exponent = mp.frexp(value)
     first = mp.ldexp(mp.nint(mp.ldexp(value, bits - exponent)), exponent - bits)
     return first, rounded(value - first, table)
 
 
-def text(value: mpf, table: str) -> str:
+def text(value: Real, table: str) -> str:
     return (
         str(np.float32(float(value)))
         if table.startswith("f32") and "in" not in table
