@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from uopc.frontend.core import Axes, Operand, bad, tensor
+from uopc.frontend.core import Axes, Operand, bad, in_single, tensor
 from uopc.frontend.elementwise import where
 from uopc.frontend.promotion import float_type
 
@@ -147,11 +147,13 @@ def glu(x: Tensor, axis: int = -1) -> Tensor:
 # -- normalizations --------------------------------------------------------------------------------
 
 
+@in_single
 def normalize(x: Tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> Tensor:
     """x over its p-norm along an axis."""
     return x / x.norm(p, axis, keepdim=True).maximum(eps)
 
 
+@in_single
 def layernorm(x: Tensor, axis: Axes = -1, eps: float = 1e-5) -> Tensor:
     """Mean 0 and variance 1 along axes."""
     centred = x - x.mean(axis, keepdim=True)
@@ -166,6 +168,7 @@ def layer_norm(
     return _affine(layernorm(x, axis, eps), weight, bias)
 
 
+@in_single
 def rms_norm(x: Tensor, weight: Operand | None = None, eps: float = 1e-6) -> Tensor:
     """x over the root of its mean square along the last axis."""
     return _affine(x * ((x * x).mean(-1, keepdim=True) + eps).rsqrt(), weight, None)
@@ -290,9 +293,14 @@ def _nll(
     loss = where(counted, loss, 0.0)
     if reduction == "mean":
         if weights is None:
-            return loss.sum() / counted.sum()
-        return loss.sum() / where(counted, where(chosen, weights, 0.0).sum(axis), 0.0).sum()
+            return _ratio_of_sums(loss, counted)
+        return _ratio_of_sums(loss, where(counted, where(chosen, weights, 0.0).sum(axis), 0.0))
     return _collected(loss, reduction)
+
+
+@in_single
+def _ratio_of_sums(x: Tensor, weights: Tensor) -> Tensor:
+    return x.sum() / weights.sum(dtype="i32" if weights.element == "i1" else x.element)
 
 
 def sparse_categorical_crossentropy(x: Tensor, target: Operand) -> Tensor:

@@ -5,9 +5,10 @@ The functions themselves stand in files by theme and are attached to Tensor in t
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, cast
 
 import numpy as np
 
@@ -30,6 +31,7 @@ Number: TypeAlias = bool | int | float
 Operand: TypeAlias = "Tensor | Number | Array | np.generic | Sequence[Any]"
 DTypeLike: TypeAlias = "str | np.dtype[Any] | type[Any]"
 Axes: TypeAlias = "int | Sequence[int] | None"
+HALVES = ("f16", "bf16")
 
 _class: list[type[Tensor]] = []
 
@@ -270,6 +272,26 @@ def elementwise(op: str, *values: Operand, type_: str | None = None) -> Tensor:
     result = wrap(apply(op, tuple(operands(values, type_))))
     result.weak = all(is_number(v) or getattr(v, "weak", False) for v in values)
     return result
+
+
+P = ParamSpec("P")
+
+
+def in_single(
+    function: Callable[Concatenate[Tensor, P], Tensor],
+) -> Callable[Concatenate[Tensor, P], Tensor]:
+    """A function of which halves go through in f32, and come out as halves: what it adds up on the
+    way may be beyond f16 where the result is not."""
+
+    @functools.wraps(function)
+    def computed(x: Tensor, *args: P.args, **kwargs: P.kwargs) -> Tensor:
+        type_ = x.element
+        others = (v.element for v in (*args, *kwargs.values()) if isinstance(v, _class[0]))
+        if type_ not in HALVES or any(o != type_ and o[0] in "fb" for o in others):
+            return function(x, *args, **kwargs)  # what they meet in is wide enough
+        return function(x.cast("f32"), *args, **kwargs).cast(type_)
+
+    return computed
 
 
 # -- axes ------------------------------------------------------------------------------------------

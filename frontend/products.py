@@ -16,6 +16,7 @@ from uopc.frontend.core import (
     Operand,
     bad,
     broadcast_shapes,
+    in_single,
     meet_types,
     one_axis,
     tensor,
@@ -243,6 +244,7 @@ def _spread(letters: str, value: Tensor, order: list[str]) -> Tensor:
     return moved.reshape(tuple(sizes.get(c, 1) for c in order))
 
 
+@in_single
 def scaled_dot_product_attention(
     query: Tensor,
     key: Operand,

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING
 
 from uopc.dialects.tensor_build import number_text
 from uopc.frontend import nodes
-from uopc.frontend.core import Axes, DTypeLike, all_axes, bad, one_axis, type_name, wrap
+from uopc.frontend.core import (
+    HALVES,
+    Axes,
+    DTypeLike,
+    all_axes,
+    bad,
+    in_single,
+    one_axis,
+    type_name,
+    wrap,
+)
 from uopc.frontend.elementwise import limits_of, where
 from uopc.frontend.graph import Node, apply
 from uopc.frontend.promotion import float_type, sum_type
@@ -82,12 +92,13 @@ def mean(x: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
     type_ = float_type(x.node.type)
     count = _count(x, axis)
     # Halves are added up in f32 anyway; dividing there too avoids an overflow of the sum.
-    wide = "f32" if type_ in ("f16", "bf16") else type_
+    wide = "f32" if type_ in HALVES else type_
     total = sum(x.cast(wide), axis, keepdim)
     scaled = total * (1.0 / count) if count & (count - 1) == 0 and count else total / float(count)
     return scaled.cast(type_)
 
 
+@in_single
 def var(x: Tensor, axis: Axes = None, keepdim: bool = False, correction: int = 0) -> Tensor:
     """The mean squared deviation, over n - correction; 0 is numpy's, 1 is torch's habit."""
     centred = x - mean(x, axis, keepdim=True)
@@ -101,11 +112,13 @@ def builtin_max(a: int, b: int) -> int:
     return a if a > b else b
 
 
+@in_single
 def std(x: Tensor, axis: Axes = None, keepdim: bool = False, correction: int = 0) -> Tensor:
     """The root of `var`."""
     return var(x, axis, keepdim, correction).sqrt()
 
 
+@in_single
 def norm(x: Tensor, p: float = 2.0, axis: Axes = None, keepdim: bool = False) -> Tensor:
     """The p-norm: (sum |x|^p)^(1/p); the largest magnitude for p = inf."""
     if p == math.inf:
@@ -156,6 +169,7 @@ def _as_float(x: Tensor) -> Tensor:
     return x.cast(float_type(x.node.type))
 
 
+@in_single
 def logsumexp(x: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
     """log(sum(exp(x))), without overflow."""
     x = _as_float(x)
@@ -169,6 +183,7 @@ def logsumexp(x: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
     return total.reshape(tuple(n for k, n in enumerate(x.shape) if k not in axes))
 
 
+@in_single
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """exp(x) times 1 / sum(exp(x)): one division a row. A row of nothing but -inf is NaN, and so is
     its gradient; other rows are untouched (see scaled_dot_product_attention, where such a row is
@@ -180,6 +195,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
     return e * sum(e, axis, True).reciprocal()
 
 
+@in_single
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """log(softmax(x)), without loss of digits."""
     if x.ndim == 0:
@@ -238,6 +254,7 @@ def cummin(x: Tensor, axis: int = 0) -> Tensor:
     return running("min", x, axis)
 
 
+@in_single
 def logcumsumexp(x: Tensor, axis: int = 0) -> Tensor:
     """log(cumsum(exp(x))), held against the largest of the axis."""
     if x.ndim == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from uopc.frontend.core import Axes, Operand, bad, one_axis, tensor
+from uopc.frontend.core import HALVES, Axes, Operand, bad, in_single, one_axis, tensor
 from uopc.frontend.elementwise import where
 from uopc.frontend.promotion import float_type
 
@@ -46,17 +46,20 @@ def nanmean(x: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
     """The mean of what is not NaN; NaN where nothing is."""
     x = x.cast(float_type(x.element))
     # Halves are counted in f32, where they do not overflow.
-    wide = x.cast("f32") if x.element in ("f16", "bf16") else x
+    wide = x.cast("f32") if x.element in HALVES else x
     total = where(wide.isnan(), 0.0, wide).sum(axis, keepdim)
     return (total / (x == x).sum(axis, keepdim)).cast(x.element)
 
 
+@in_single
 def average(x: Tensor, axis: Axes = None, weights: Operand | None = None) -> Tensor:
     """The mean, each element as often as its weight says; weights are along the axis, or in x's
     shape."""
     if weights is None:
         return x.mean(axis)
     w = tensor(weights)
+    if w.element in HALVES:
+        w = w.cast(x.element)
     if w.ndim == 1 and x.ndim > 1:
         if not isinstance(axis, int):
             raise bad("wrong-argument", "a vector of weights goes with one axis")
@@ -91,6 +94,7 @@ def quantile(x: Tensor, q: float, axis: int | None = None, keepdim: bool = False
     return found.reshape(shape) if keepdim else found.squeeze(at)
 
 
+@in_single
 def cov(x: Tensor, correction: int = 1) -> Tensor:
     """The covariances of the rows, each a variable."""
     rows = x if x.ndim > 1 else x.unsqueeze(0)
@@ -99,6 +103,7 @@ def cov(x: Tensor, correction: int = 1) -> Tensor:
     return result if x.ndim > 1 else result.reshape(())
 
 
+@in_single
 def corrcoef(x: Tensor) -> Tensor:
     """The correlations of the rows, each a variable."""
     c = cov(x if x.ndim > 1 else x.unsqueeze(0))
@@ -107,6 +112,7 @@ def corrcoef(x: Tensor) -> Tensor:
     return result if x.ndim > 1 else result.reshape(())
 
 
+@in_single
 def cosine_similarity(x: Tensor, other: Operand, axis: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle along an axis: x·other / (|x| |other|), norms held at eps."""
     b = tensor(other)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from uopc.frontend import nodes
-from uopc.frontend.core import Operand, bad, meet_types, tensor, wrap
+from uopc.frontend.core import Operand, bad, in_single, meet_types, tensor, wrap
 from uopc.frontend.elementwise import limits_of, where
 from uopc.frontend.movement import cat
 from uopc.frontend.promotion import float_type
@@ -265,6 +265,7 @@ def max_unpool(
     return placed.reshape((*lead, *spatial))
 
 
+@in_single
 def avg_pool(
     x: Tensor, kernel: Sizes = 2, stride: Sizes | None = None, padding: Padding = 0,
     count_padding: bool = True, ceil_mode: bool = False,
