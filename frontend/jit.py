@@ -54,6 +54,7 @@ from uopc.frontend.plan_cache import CachedPlan, Key, explain
 from uopc.frontend.realize import find_plan, run_plan, structure_key
 from uopc.frontend.tensor import Tensor
 from uopc.runtime.buffers import address
+from uopc.runtime.environment import compile_settings
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -94,6 +95,7 @@ class _Replay:
         self.unread: set[str] = set()
         """Where values are that have changed to no effect, and that no code reads."""
         self.verified = False
+        self.settings = compile_settings()
         for store in self.stores:
             store.node = None
 
@@ -125,7 +127,9 @@ class _Replay:
         return {text: watch for watch in self.watches if (text := watch.check())}
 
     def tensors_hold(self) -> bool:
-        """`holds`, of tensors alone."""
+        """`holds`, of tensors and of what plans are compiled for."""
+        if self.settings != compile_settings():
+            return False
         for guard in self.guards:  # noqa: SIM110 (all() with a generator costs a microsecond)
             if not guard():
                 return False

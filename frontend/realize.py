@@ -18,6 +18,7 @@ from uopc.frontend.graph import Array, Node, buffer, evaluation_order, resolved
 from uopc.frontend.plan_cache import CachedPlan, Key, plans
 from uopc.frontend.segments import segments
 from uopc.runtime.buffers import address
+from uopc.runtime.environment import compile_settings
 
 if TYPE_CHECKING:
     from uopc.lowering.plan import Program
@@ -124,7 +125,8 @@ def find_plan(order: Sequence[Node], roots: Sequence[Node], name: str = PLAN_NAM
         executable.schedule_seconds = 0.0
         return CachedPlan(executable, executable.prepared())
 
-    return plans.get(key, make)
+    # Not part of the structure, which also names what another process may keep.
+    return plans.get((*key, compile_settings()), make)
 
 
 def _program(key: Key, order: Sequence[Node], roots: Sequence[Node], name: str) -> Program:

@@ -12,7 +12,7 @@ import pytest
 
 import uopc
 from uopc import Tensor, UopcError, cache_info
-from uopc.frontend import graph
+from uopc.frontend import graph, realize
 from uopc.frontend.plan_cache import CachedPlan, PlanCache
 
 pytestmark = pytest.mark.usefixtures("cache_folder")
@@ -209,3 +209,46 @@ def test_a_warm_realize_is_fast():
         t.softmax(-1).realize()
         times.append(time.perf_counter() - start)
     assert min(times) < 1e-3
+
+
+@pytest.mark.parametrize(("name", "value"), [("UOPC_TARGET_CPU", "portable"), ("UOPC_BEAM", "1")])
+def test_what_is_compiled_for_is_part_of_the_key(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+):
+    """A change in mid-process takes effect, for lazy tensors and for functions jitted before."""
+    x = np.ones((16, 32), np.float32)
+    jitted = uopc.jit(lambda x: (x * 3 - 1).exp())
+
+    def work() -> None:
+        lazy = (Tensor(x) * 3 - 1).exp().numpy()
+        np.testing.assert_array_equal(jitted(Tensor(x)).numpy(), lazy)
+
+    work()
+    work()
+    assert compiles_of(work) == 0
+    monkeypatch.setenv(name, value)
+    assert compiles_of(work) == 1  # both share it
+    assert "UOPC_TARGET_CPU or UOPC_BEAM is another" in cache_info().last_miss
+    work()
+    traces = jitted.traces
+    assert compiles_of(work) == 0
+    assert jitted.traces == traces == 4
+    monkeypatch.delenv(name)
+    assert compiles_of(work) == 0
+    monkeypatch.setenv(name, "" if name == "UOPC_TARGET_CPU" else "nonsense")
+    if name == "UOPC_BEAM":
+        with pytest.raises(UopcError, match="UOPC_BEAM is 'nonsense'"):
+            work()
+
+
+def test_another_cpu_is_another_program(monkeypatch: pytest.MonkeyPatch):
+    root = (Tensor(np.ones((64, 64), np.float32)) @ np.ones((64, 64), np.float32)).node
+
+    def source() -> str:
+        return realize.find_plan(graph.evaluation_order([root]), [root]).executable.source
+
+    native = source()
+    monkeypatch.setenv("UOPC_TARGET_CPU", "portable")
+    assert source() != native
+    monkeypatch.delenv("UOPC_TARGET_CPU")
+    assert source() is native
