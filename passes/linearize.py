@@ -61,7 +61,13 @@ from uopc.passes.loop_masks import Mask, guards_of, lane_mask, mask_of
 from uopc.passes.loop_placement import Placement, Statement
 from uopc.passes.loop_scopes import Lanes, Scope, unproven
 from uopc.passes.loop_stores import store_scalar, store_vector
-from uopc.passes.loop_tiles import flat_index, in_registers, is_simpler_flat, keep_row
+from uopc.passes.loop_tiles import (
+    flat_index,
+    flattened,
+    in_registers,
+    is_simpler_flat,
+    keep_row,
+)
 from uopc.passes.loop_values import Values
 from uopc.passes.scalar_builder import INDEX
 from uopc.passes.whole_steps import whole_steps
@@ -148,6 +154,18 @@ class Linearizer:
             zip(op.buffers, self.entry.args[count:], strict=True)
         ):
             self.scopes.buffers[old] = (new, op.sizes_of_buffer(position))
+        self.flatten()
+
+    def flatten(self) -> None:
+        """Index buffers by one number where that is simpler."""
+        for old in self.kernel.buffers:
+            if is_simpler_flat(self.dag, old):
+                self.flatten_buffer(old)
+
+    def flatten_buffer(self, old: SSAValue) -> None:
+        """Index a buffer by one number."""
+        new, sizes = self.scopes.buffers[old]
+        self.scopes.buffers[old] = (flattened(self.entry, new), sizes)
 
     def new_scopes(self) -> Values:
         """Where the kernel's values are made."""
@@ -471,7 +489,7 @@ class Linearizer:
     def allocate(self, op: loop.TileOp) -> None:
         """A tile's storage, in the scope where it is filled."""
         shape = list(kernel.buffer_of(op.result).get_shape())
-        stored = [prod(shape)] if is_simpler_flat(self.dag, op) else shape
+        stored = [prod(shape)] if is_simpler_flat(self.dag, op.result) else shape
         made = memref.AllocaOp.get(op.value.type, shape=stored)
         self.scopes.top.block.add_op(made)
         made.memref.name_hint = op.result.name_hint or "tile"

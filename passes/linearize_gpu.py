@@ -37,12 +37,10 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith, gpu, memref, scf
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
     AffineMapAttr,
     ArrayAttr,
     DictionaryAttr,
     IntegerAttr,
-    MemRefType,
     ModuleOp,
     StringAttr,
     SymbolRefAttr,
@@ -152,28 +150,14 @@ class GpuLinearizer(Linearizer):
         self.filled = False
         """Shared memory was written since the last barrier."""
         self.serial_loops = 0
-        self.flatten()
 
     def new_scopes(self) -> Values:
         return _MeasuredValues(self.dag, self.entry, self)
 
     def flatten(self) -> None:
-        """Index buffers by one number."""
-        for old, (new, sizes) in list(self.scopes.buffers.items()):
-            type_ = kernel.buffer_of(new)
-            shape = type_.get_shape()
-            if len(shape) < 2:
-                continue
-            count = DYNAMIC_INDEX if DYNAMIC_INDEX in shape else math.prod(shape)
-            axes = ArrayAttr([ArrayAttr([IntegerAttr(k, i64) for k in range(len(shape))])])
-            flat = memref.CollapseShapeOp.create(
-                operands=[new],
-                result_types=[MemRefType(type_.element_type, [count])],
-                properties={"reassociation": axes},
-            )
-            self.entry.add_op(flat)
-            flat.result.name_hint = new.name_hint
-            self.scopes.buffers[old] = (flat.result, sizes)
+        """Index all buffers by one number."""
+        for old in self.kernel.buffers:
+            self.flatten_buffer(old)
 
     def gpu_function(self) -> gpu.FuncOp:
         """The function."""

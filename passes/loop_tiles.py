@@ -1,4 +1,4 @@
-"""The storage of tiles: with the dimensions of their ranges, or flat where that is simpler.
+"""The storage of tiles, and of buffers: with their dimensions, or flat where that is simpler.
 
 A tile in registers of two ranges, one of lanes and one of copies, is its rows as vectors. Read with
 lanes and copies exchanged it is their transpose, which log2(n) steps of shuffles make of n rows:
@@ -9,9 +9,11 @@ the step of b exchanges, in each pair of rows that are b apart, the off-diagonal
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from xdsl.dialects import vector
-from xdsl.ir import SSAValue
+from xdsl.dialects import memref, vector
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, MemRefType, i64
+from xdsl.ir import Block, SSAValue
 
 from uopc.dialects import loop
 from uopc.dialects.errors import UopcError
@@ -33,19 +35,41 @@ def flat_index(expressions: Sequence[Expr], sizes: Sequence[Size]) -> Expr:
     return flat
 
 
-def is_simpler_flat(dag: LoopDag, op: loop.TileOp) -> bool:
-    """Whether quotients and remainders in the indices of a tile's reads vanish where it is flat.
+def is_simpler_flat(dag: LoopDag, buffer: SSAValue) -> bool:
+    """Whether quotients and remainders in the indices of some accesses vanish where a buffer of
+    known sizes is flat.
 
-    A tile of which a range was split is read at k floordiv 16, k mod 16, which is place k.
+    A tile of which a range was split is read at k floordiv 16, k mod 16, which is place k; rows
+    that were merged are written so.
     """
-    shape = buffer_of(op.result).get_shape()
-    for use in op.result.uses:
-        if isinstance(use.operation, loop.ReadOp):
-            expressions = dag.expressions(use.operation.map, use.operation.indices)
-            flat = flat_index(expressions, shape)
-            if any(map(_divides, expressions)) and not _divides(flat):
+    shape = buffer_of(buffer).get_shape()
+    if len(shape) < 2 or min(shape) < 0:
+        return False
+    for use in buffer.uses:
+        access = use.operation
+        if isinstance(access, loop.AccessOp) and access.buffer is buffer:
+            expressions = dag.expressions(access.map, access.indices)
+            if any(map(_divides, expressions)) and not _divides(flat_index(expressions, shape)):
                 return True
     return False
+
+
+def flattened(block: Block, buffer: SSAValue) -> SSAValue:
+    """A buffer as one of rank 1; the view is added to a block."""
+    type_ = buffer_of(buffer)
+    shape = type_.get_shape()
+    if len(shape) < 2:
+        return buffer
+    count = DYNAMIC_INDEX if DYNAMIC_INDEX in shape else prod(shape)
+    axes = ArrayAttr([ArrayAttr([IntegerAttr(k, i64) for k in range(len(shape))])])
+    flat = memref.CollapseShapeOp.create(
+        operands=[buffer],
+        result_types=[MemRefType(type_.element_type, [count])],
+        properties={"reassociation": axes},
+    )
+    block.add_op(flat)
+    flat.result.name_hint = buffer.name_hint
+    return flat.result
 
 
 def in_registers(op: loop.TileOp) -> bool:

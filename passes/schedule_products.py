@@ -20,6 +20,7 @@ from uopc.dialects.schedule_text import (
     Contract,
     Layout,
     Mark,
+    Merge,
     Order,
     Part,
     Split,
@@ -39,6 +40,7 @@ from uopc.passes.schedule_facts import (
     stores,
     widened_name,
 )
+from uopc.passes.schedule_merged import rows_to_merge
 
 _MOST_PANEL_BYTES = 1 << 21
 _STRIP_TILES = 8
@@ -125,6 +127,9 @@ class _Product:
         width = vectors * self.lanes
         i, j = name_of(down), name_of(across)
         packed = self._packs(count, tile_rows, width)
+        merged = self._merged_rows()
+        if packed and merged is not None:
+            return self._merged(*merged)
         found: list[Command] = [Contract()]
         found.append(Split(j, (Part(f"{j}0", None, None), Part(f"{j}j", width, None))))
         panel: list[str] = []
@@ -153,6 +158,48 @@ class _Product:
             strip = self._widen_rows(found, f"{i}1" if tile_rows > 1 else None)
         rows = [i if tile_rows == 1 else f"{i}0", *strip]
         found.append(Order(tuple(self._order(rows, f"{j}0", panel))))
+        return found
+
+    def _merged_rows(self) -> tuple[loop.RangeOp, int] | None:
+        """Rows of an image whose columns are better one range; see schedule_merged.py."""
+        if self.left.type != self.reduction.values[0].type:
+            return None
+        row = element_type(self.reduction.results[0].type)
+        assert row is not None
+        most = self.target.level2_bytes * 3 // 4 // (self.depth * row.bytes)
+        return rows_to_merge(self.dag, self.across, self.dag.free[self.left], self.lanes, most)
+
+    def _merged(self, rows: loop.RangeOp, count: int) -> list[Command]:
+        """The panel of several rows of an image, whose columns are one range afterwards."""
+        i, y, x = name_of(self.down), name_of(rows), name_of(self.across)
+        own = tuple(name_of(r) for r in self.own)
+        panel = [f"p{n}" for n in (*own, y, x)]
+        vectors, columns = self.target.product_vectors, length(self.dag, self.across)
+        tile_rows = min(length(self.dag, self.down), self.target.product_rows)
+        found: list[Command] = [
+            Contract(),
+            Split(y, (Part(f"{y}0", None, None), Part(f"{y}1", count, None))),
+            Tile(self._label(self.right, "factor"), (*own, f"{y}1", x), tuple(panel)),
+            Merge(f"{y}1", x, f"{y}{x}"),
+            Split(
+                f"{y}{x}",
+                (Part(f"{x}0", None, None), Part(f"{x}1", vectors, "unroll"),
+                 Part(f"{x}2", self.lanes, "vector")),
+            ),
+        ]  # fmt: skip
+        lanes = min(self.lanes, columns & -columns)  # whole vectors, so that rows stay neighbours
+        loads = loads_of(self.dag, [self.right])
+        if lanes > 2 and all(is_neighbours(self.dag, load, self.across) for load in loads):
+            parts = (Part(f"p{x}1", None, "unroll"), Part(f"p{x}2", lanes, "vector"))
+            found.append(Split(panel.pop(), parts))
+        if short := self._short_range():
+            found += [Mark(short, "unroll"), Mark(f"p{short}", "unroll")]
+            panel.remove(f"p{short}")
+        if tile_rows > 1:
+            found.append(Split(i, (Part(f"{i}0", None, None), Part(f"{i}1", tile_rows, "unroll"))))
+        down = i if tile_rows == 1 else f"{i}0"
+        order = self._order([f"{x}0", down], f"{y}0", panel)
+        found.append(Order(tuple(n for n in order if n != y)))
         return found
 
     def _short_range(self) -> str | None:

@@ -1,0 +1,38 @@
+// RUN: uopc-opt %s -p "schedule{target=avx512}" | filecheck %s
+// RUN: uopc-opt %s -p "schedule{target=avx512},apply-schedule" | filecheck %s --check-prefix=APPLIED
+
+// A convolution of rows of 56 pixels: two rows fill seven vectors of 16.
+// CHECK: @image {{.*}}schedule = "contract; split y = y0 y1:2; tile x_at over c ky kx y1 x as pc pky pkx py px; merge y1 x as yx; split yx = x0 x1:3:unroll x2:16:vector; split px = px1:unroll px2:8:vector; mark kx unroll; mark pkx unroll; split o = o0 o1:8:unroll; order b y0 pc pky py x0 o0 c ky"
+// APPLIED: uloop.read %x_at[%c, %ky, %kx, {{.*}}] : memref<16x3x3x2x7x8xf32>
+// APPLIED: uloop.store %s, %out[%b, %o0 * 8 + %o1, %y0 * 2 + (%x0 * 48 + %x1 * 16 + %x2) floordiv 56, (%x0 * 48 + %x1 * 16 + %x2) mod 56]
+ukernel.kernel @image ins(%in : memref<2x16x58x58xf32>, %w : memref<32x16x3x3xf32>) outs(%out : memref<2x32x56x56xf32>) {
+  %b = uloop.range 2
+  %o = uloop.range 32
+  %y = uloop.range 56
+  %x = uloop.range 56
+  %c = uloop.range 16 reduce
+  %ky = uloop.range 3 reduce
+  %kx = uloop.range 3 reduce
+  %x_at = uloop.load %in[%b, %c, %y + %ky, %x + %kx] : memref<2x16x58x58xf32>
+  %f = uloop.load %w[%o, %c, %ky, %kx] : memref<32x16x3x3xf32>
+  %p = arith.mulf %x_at, %f : f32
+  %s = uloop.reduce add %p over (%c, %ky, %kx) : f32
+  uloop.store %s, %out[%b, %o, %y, %x] : memref<2x32x56x56xf32>
+}
+
+// A mask of positions is not even along merged lanes: a row at a time.
+// CHECK: @masked {{.*}}schedule = "contract; split x = x0 xj:64;
+ukernel.kernel @masked ins(%in : memref<16x56x56xf32>, %w : memref<32x16xf32>) outs(%out : memref<32x56x56xf32>) {
+  %o = uloop.range 32
+  %y = uloop.range 56
+  %x = uloop.range 56
+  %c = uloop.range 16 reduce
+  %x_at = uloop.load %in[%c, %y, %x] : memref<16x56x56xf32>
+  %f = uloop.load %w[%o, %c] : memref<32x16xf32>
+  %p = arith.mulf %x_at, %f : f32
+  %s = uloop.reduce add %p over (%c) : f32
+  %below = uloop.valid (%y - %x)
+  %zero = arith.constant 0.0 : f32
+  %m = arith.select %below, %s, %zero : f32
+  uloop.store %m, %out[%o, %y, %x] : memref<32x56x56xf32>
+}
