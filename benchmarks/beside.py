@@ -151,7 +151,7 @@ def run(options: argparse.Namespace) -> report.Run:
 
 def ceilings_of(options: argparse.Namespace) -> Ceilings | str:
     """What the machine reaches now."""
-    return measured_ceilings(options.threads, *((0.3, 32) if options.quick else (3.0, 512)))
+    return measured_ceilings(options.threads, *((0.3, 256) if options.quick else (3.0, 512)))
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:

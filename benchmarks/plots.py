@@ -29,7 +29,11 @@ GROUPS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
 LEFT_EDGE = 0.02
 """Operations per byte: kernels with fewer, which only move, stand at the edge."""
 LEAST_SHARE = 0.05
-"""Of a work's time: kernels that take less are drawn small, without a name."""
+"""Of a work's time: kernels that take less are drawn small, without a number."""
+NEAR = ((6, -3, "left"), (-6, -3, "right"), (0, 6, "center"), (0, -12, "center"),
+        (6, 4, "left"), (-6, 4, "right"), (6, -10, "left"), (-6, -10, "right"),
+        (16, -3, "left"), (-16, -3, "right"), (0, 15, "center"), (0, -21, "center"))  # fmt: skip
+"""Where a number may stand, in points from its dot, and which of its sides is there."""
 
 
 def _pyplot() -> Any:
@@ -121,13 +125,12 @@ def draw_roofline(result: dict[str, Any]) -> Any:
     points, ceilings = _points(result), result["ceilings"]
     if not points or isinstance(ceilings, str):
         return None
-    figure, axes = _pyplot().subplots(figsize=(9.5, 6.4), layout="constrained")
+    figure, axes = _pyplot().subplots(figsize=(11, 6.8), layout="constrained")
     left = min(0.1, *(p["x"] for p in points)) / 1.3
     right = max(100.0, *(p["x"] for p in points)) * 2
     top = ceilings["gflops"] * 3
-    bottom = max(min(p["y"] for p in points) / 2, top / 1e5)
+    bottom = max(min(p["y"] for p in points) / 2, top / 1e4)
     axes.set(xscale="log", yscale="log", xlim=(left, right), ylim=(bottom, top))
-    _draw_ceilings(axes, ceilings, left, right, bottom)
     for name, colour, marker, kinds in GROUPS:
         own = [p for p in points if p["kind"] in kinds]
         if not own:
@@ -138,7 +141,6 @@ def draw_roofline(result: dict[str, Any]) -> Any:
                      marker="o" if small else marker, label=name, alpha=0.45 if small else 0.95,
                      edgecolors="none" if small else "white", linewidths=0.6,
                      zorder=3 if small else 4)  # fmt: skip
-    _name_points(figure, axes, [p for p in points if p["share"] >= LEAST_SHARE and _named(p)])
     axes.set_xlabel(
         "operations per byte read or written, by the compiler's estimate "
         f"(fewer than {LEFT_EDGE} at the edge)"
@@ -149,6 +151,9 @@ def draw_roofline(result: dict[str, Any]) -> Any:
     )
     axes.legend(loc="lower right", fontsize=8, frameon=False)
     _plain(axes)
+    _number_points(figure, axes, [p for p in points if p["share"] >= LEAST_SHARE and _named(p)])
+    # Last: the angles of its names are those of the axes as they are now.
+    _draw_ceilings(axes, ceilings, left, right, bottom)
     return figure
 
 
@@ -180,22 +185,28 @@ def _slope(axes: Any) -> float:
     return math.degrees(math.atan2(y1 - y0, x1 - x0))
 
 
-def _name_points(figure: Any, axes: Any, points: Sequence[dict[str, Any]]) -> None:
-    """The name of its work beside each point, where there is room for it."""
+def _number_points(figure: Any, axes: Any, points: Sequence[dict[str, Any]]) -> None:
+    """The number of its work beside each point, where there is room, and on the right the names."""
+    effects: Any = import_module("matplotlib.patheffects")
+    halo = [effects.withStroke(linewidth=2, foreground="white")]
+    works = list(dict.fromkeys(point["work"] for point in points))
+    colours = {kind: colour for _, colour, _, kinds in GROUPS for kind in kinds}
+    step = min(0.033, 0.97 / max(1, len(works)))
+    for number, work in enumerate(works):
+        kind = next(point["kind"] for point in points if point["work"] == work)
+        axes.text(1.015, 0.985 - number * step, f"{number + 1}  {work}", fontsize=8, va="top",
+                  color=colours[kind], transform=axes.transAxes)  # fmt: skip
     figure.canvas.draw()
-    taken: list[Any] = []
-    inside = axes.get_window_extent()
     dots = axes.transData.transform([(p["x"], p["y"]) for p in points])
+    taken: list[Any] = []
     for point, dot in sorted(zip(points, dots, strict=True), key=lambda pair: -pair[0]["share"]):
-        for dx, dy, side in ((7, -3, "left"), (-7, -3, "right"), (7, 5, "left"), (7, -11, "left"),
-                             (-7, 6, "right"), (-7, -12, "right")):  # fmt: skip
-            text = axes.annotate(point["work"], (point["x"], point["y"]), (dx, dy),
-                                 textcoords="offset points", ha=side, fontsize=7,
-                                 color=QUIET, zorder=5)  # fmt: skip
+        for dx, dy, side in NEAR:
+            text = axes.annotate(str(works.index(point["work"]) + 1), (point["x"], point["y"]),
+                                 (dx, dy), textcoords="offset points", ha=side, fontsize=7.5,
+                                 color=INK, zorder=6, path_effects=halo)  # fmt: skip
             box = text.get_window_extent()
-            clear = not any(box.overlaps(other) for other in taken)
             over = any(box.contains(*other) for other in dots if tuple(other) != tuple(dot))
-            if clear and not over and inside.x0 < box.x0 and box.x1 < inside.x1:
+            if not over and not any(box.overlaps(other) for other in taken):
                 taken.append(box)
                 break
             text.remove()
