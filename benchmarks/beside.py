@@ -127,7 +127,7 @@ def chosen_works(beginnings: Sequence[str], quick: bool) -> list[Work]:
         return [work for work in WORKS.values() if work.small or not quick]
     found = [work for name, work in WORKS.items() if name.startswith(tuple(beginnings))]
     if not found:
-        raise SystemExit(f"no work begins so; there are: {', '.join(WORKS)}")
+        raise SystemExit(f"no work begins so; there are: {'; '.join(WORKS)}")
     return found
 
 

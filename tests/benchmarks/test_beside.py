@@ -58,7 +58,7 @@ def test_a_work_that_is_not_there(tmp_path: Path):
     command = [sys.executable, str(BENCHMARKS / "beside.py"), "nothing", "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.startswith("no work begins so; there are: product 128, ")
+    assert done.stderr.startswith("no work begins so; there are: product 128; ")
 
 
 @pytest.mark.parametrize("kind", SHAPES)
