@@ -72,7 +72,8 @@ from uopc.passes.gpu_threads import (
     reduced_lanes,
     thread_layout,
 )
-from uopc.passes.linearize import Linearizer, check_over_ranges
+from uopc.passes.linearize import check_over_ranges
+from uopc.passes.linearizer import Linearizer
 from uopc.passes.loop_dag import LoopDag
 from uopc.passes.loop_placement import Placement, Statement
 from uopc.passes.loop_scopes import Scope

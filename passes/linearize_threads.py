@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from uopc.dialects import kernel, loop
 from uopc.dialects.index_expr import as_expr
-from uopc.passes.linearize import Linearizer
+from uopc.passes.linearizer import Linearizer
 from uopc.passes.loop_placement import Placement, Statement
 from uopc.passes.loop_scopes import Scope
 from uopc.passes.scalar_builder import CMPI, INDEX, ScalarBuilder
