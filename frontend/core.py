@@ -20,6 +20,7 @@ from uopc.dialects.element_types import (
 )
 from uopc.dialects.errors import UopcError
 from uopc.frontend import nodes
+from uopc.frontend.extents import is_symbolic, settled
 from uopc.frontend.graph import Array, Node, Shape, apply, buffer, constant
 from uopc.frontend.promotion import promote, promote_number
 from uopc.runtime.buffers import C_CONTIGUOUS_AND_ALIGNED, empty_aligned, numpy_dtype
@@ -192,7 +193,7 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
             raise bad(
                 "wrong-operands",
                 f"shapes {', '.join(str(list(s)) for s in shapes)} do not broadcast: axis {axis} "
-                f"has sizes {' and '.join(map(str, sorted(sizes)))}",
+                f"has sizes {' and '.join(sorted(map(str, sizes)))}",
                 "sizes must be equal, or one of them 1; reshape or index with None",
             )
         result.append(sizes.pop() if sizes else 1)
@@ -323,9 +324,9 @@ def all_axes(axes: Axes, rank: int) -> tuple[int, ...]:
 def shape_of(sizes: Sequence[Any]) -> Shape:
     """Sizes given one by one or as one sequence. Raises UopcError [bad-shape]."""
     given: Any = sizes
-    if len(given) == 1 and not hasattr(given[0], "__index__"):
+    if len(given) == 1 and not hasattr(given[0], "__index__") and not is_symbolic(given[0]):
         given = given[0]
     try:
-        return tuple(operator.index(n) for n in given)
+        return tuple(settled(n) if is_symbolic(n) else operator.index(n) for n in given)
     except TypeError:
         raise bad("bad-shape", f"a shape is whole numbers, got {str(given)[:80]}") from None

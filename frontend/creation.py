@@ -25,6 +25,7 @@ from uopc.frontend.core import (
     type_name,
     wrap,
 )
+from uopc.frontend.extents import is_symbolic, settled
 from uopc.frontend.graph import Array, Shape, buffer, constant, iota
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def full(shape: Any, value: Number, dtype: DTypeLike | None = None) -> Tensor:
 
 
 def _is_size(shape: Any) -> bool:
-    return hasattr(shape, "__index__")
+    return hasattr(shape, "__index__") or is_symbolic(shape)
 
 
 def zeros(*shape: Any, dtype: DTypeLike = "f32") -> Tensor:
@@ -69,7 +70,10 @@ def arange(
         raise bad("wrong-argument", "a range with step 0 never ends")
     floats = any(isinstance(v, float) for v in (start, stop, step))
     name = ("f32" if floats else "i32") if dtype is None else type_name(dtype)
-    count = max(0, math.ceil((stop - start) / step))
+    if is_symbolic(stop) and step == 1:
+        count = settled(stop - start)
+    else:
+        count = max(0, math.ceil((stop - start) / step))
     # Positions in the widest type: those of a narrow one would wrap.
     wide = "f64" if floats else "i64"
     positions = iota(0, (count,), wide)

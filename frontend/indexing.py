@@ -27,6 +27,7 @@ from uopc.frontend.core import (
     tensor,
     wrap,
 )
+from uopc.frontend.extents import any_symbolic, is_symbolic, position_of, settled, slice_bounds
 from uopc.frontend.graph import Array, Node, Shape, apply, constant, iota
 
 if TYPE_CHECKING:
@@ -72,8 +73,13 @@ def _parse(x: Tensor, key: Any) -> _Plan:
         if item is None:
             plan.shape.append(1)
         elif isinstance(item, slice):
-            begin, end, step = _slice_bounds(cast(Slice, item), x.shape[axis])
-            _cut(plan, begin, len(range(begin, end, step)), step)
+            part = cast(Slice, item)
+            if any_symbolic((x.shape[axis], part.start, part.stop)):
+                begin, end = slice_bounds(part.start, part.stop, part.step, x.shape[axis])
+                _cut(plan, begin, settled(end - begin), 1)
+            else:
+                begin, end, step = _slice_bounds(part, x.shape[axis])
+                _cut(plan, begin, len(range(begin, end, step)), step)
             plan.shape.append(plan.counts[-1])
         elif _is_positions(item):
             size = x.shape[axis]
@@ -136,6 +142,8 @@ def _mask_axes(mask: Any) -> list[_MaskAxis]:
 def _position(item: Any, size: int, axis: int) -> int:
     if isinstance(item, bool | np.bool_):
         raise _no_truth_value()
+    if is_symbolic(item) or (is_symbolic(size) and type(item) is int):
+        return position_of(item, size)
     try:
         position = operator.index(item)
     except TypeError:
@@ -201,11 +209,16 @@ def getitem(x: Tensor, key: Any) -> Tensor:
 
 
 def _cut_node(node: Node, plan: _Plan) -> Node:
-    backwards = [k for k, s in enumerate(plan.steps) if s < 0 and plan.counts[k] > 0]
+    backwards = [k for k, s in enumerate(plan.steps) if s < 0 and plan.counts[k] != 0]
     begins: list[int] = []
     ends: list[int] = []
     steps: list[int] = []
     for begin, count, step in zip(plan.begins, plan.counts, plan.steps, strict=True):
+        if any_symbolic((begin, count)):
+            begins.append(begin)
+            ends.append(settled(begin + count))
+            steps.append(1)
+            continue
         last = begin + (count - 1) * step
         first = min(begin, last) if count else 0
         begins.append(first)
@@ -309,9 +322,15 @@ def placed_node(
         return constant(0, shape, part.type)
     part = nodes.flip(part, [k for k, s in enumerate(steps) if s < 0])
     part = nodes.dilated(part, [abs(s) for s in steps])
-    low = [min(b, b + (c - 1) * s) for b, c, s in zip(begins, counts, steps, strict=True)]
-    high = [n - a - p for n, a, p in zip(shape, low, part.shape, strict=True)]
+    low = [_ends(b, c, s)[0] for b, c, s in zip(begins, counts, steps, strict=True)]
+    high = [settled(n - a - p) for n, a, p in zip(shape, low, part.shape, strict=True)]
     return nodes.pad(part, low, high)
+
+
+def _ends(begin: int, count: int, step: int) -> tuple[int, int]:
+    """The first and the last position that a cut takes, from the front of the axis."""
+    last = settled(begin + (count - 1) * step)
+    return (last, begin) if step < 0 else (begin, last)
 
 
 def _mask(shape: Shape, plan: _Plan) -> Node | None:
@@ -323,7 +342,7 @@ def _mask(shape: Shape, plan: _Plan) -> Node | None:
             continue
         narrow = tuple(size if k == axis else 1 for k in range(len(shape)))
         at = iota(axis, narrow, "i64")
-        first, last = sorted((begin, begin + (count - 1) * step))
+        first, last = _ends(begin, count, step)
         if count == 0:
             return constant(False, shape, "i1")
         inside = nodes.binary(

@@ -37,7 +37,7 @@ import time
 import warnings
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
@@ -46,12 +46,20 @@ from uopc.frontend import tracing
 from uopc.frontend.captured import Check, Watch, captured
 from uopc.frontend.debugging import chosen_level, debug_level
 from uopc.frontend.graph import Array, Node, evaluation_order, resolved
-from uopc.frontend.jit_arguments import TreeSpec, fast_key, flatten, key_of, objects_in
+from uopc.frontend.jit_arguments import (
+    NO_SHAPES,
+    Shapes,
+    TreeSpec,
+    fast_key,
+    flatten,
+    key_of,
+    objects_in,
+)
 from uopc.frontend.jit_trace import NeedsNumber, Source, Tracer
 from uopc.frontend.names_read import names_read
 from uopc.frontend.node_types import NodeKind, node_kind, value_type
 from uopc.frontend.plan_cache import CachedPlan, Key, explain
-from uopc.frontend.realize import find_plan, run_plan, structure_key
+from uopc.frontend.realize import find_plan, run_plan, run_sized_plan, structure_key
 from uopc.frontend.tensor import Tensor
 from uopc.runtime.buffers import address
 from uopc.runtime.environment import compile_settings
@@ -67,7 +75,7 @@ class UopcWarning(UserWarning):
     """Something that works, but not as well as it could."""
 
 
-class _Replay:
+class Replay:
     """A traced function for one structure: what to load, which plan to call, what to store."""
 
     def __init__(self, tracer: Tracer, result: Any, name: str) -> None:
@@ -85,6 +93,7 @@ class _Replay:
         self.plan: CachedPlan | None = None
         if roots:
             self.plan = find_plan(order, [resolved(r) for r in roots], name)
+        self.has_plan = self.plan is not None
         self.call = None if self.plan is None else self.plan.call
         self.loads = [source.load for source in self.sources]
         self.debug = debug_level()
@@ -99,7 +108,7 @@ class _Replay:
         for store in self.stores:
             store.node = None
 
-    def difference(self, other: _Replay) -> str:
+    def difference(self, other: Replay) -> str:
         """How another trace of the same structure computes something else; empty if it does not."""
         if self.key != other.key:
             return explain(other.key, [self.key])
@@ -135,23 +144,34 @@ class _Replay:
                 return False
         return True
 
-    def run(self, leaves: Sequence[Any]) -> Any:
-        """One call."""
+    def run(self, leaves: Sequence[Any], sizes: Mapping[str, int] | None = None) -> Any:
+        """One call; `sizes` are the values of its symbols, if it has any."""
         outputs: Any = ()
         call = self.call
-        if call is not None:
+        if self.has_plan:
             arrays: list[Array] = [load(leaves) for load in self.loads]
-            if chosen_level() or self.debug:
+            if sizes is not None:
+                assert self.plan is not None
+                outputs = run_sized_plan(self.plan, arrays, sizes, time.perf_counter())
+            elif chosen_level() or self.debug:
                 assert self.plan is not None
                 outputs = run_plan(self.plan, arrays, time.perf_counter())
             else:
+                assert call is not None
                 outputs = call(arrays, [address(array) for array in arrays])
+        if sizes is not None:
+            kinds = [
+                node_kind("buffer", (), value_type(array.shape, kind.value.type))
+                for array, kind in zip(outputs, self.kinds, strict=True)
+            ]
+        else:
+            kinds = self.kinds
         if self.simple:
-            node = Node(self.kinds[0], (), False)
+            node = Node(kinds[0], (), False)
             node.array = outputs[0]
             return Tensor.of_node(node)
         values: list[Tensor] = []
-        for array, kind in zip(outputs, self.kinds, strict=True):
+        for array, kind in zip(outputs, kinds, strict=True):
             node = Node(kind, (), False)
             node.array = array
             values.append(Tensor.of_node(node))
@@ -203,8 +223,8 @@ class JitFunction(Generic[P, R]):
             )
             or "jit"
         )
-        self._replays: OrderedDict[Any, _Replay] = OrderedDict()
-        self._fast: dict[Any, _Replay] = {}
+        self._replays: OrderedDict[Any, Replay] = OrderedDict()
+        self._fast: dict[Any, Replay] = {}
         """Verified traces once more, for calls on tensors only, which are looked up quickly."""
         self._plain: set[Any] = set()
         """Arguments (by place) of which the function needs the number itself."""
@@ -240,7 +260,10 @@ class JitFunction(Generic[P, R]):
             self._fast[fast] = replay
         return replay.run(leaves)
 
-    def _traced(self, key: Any, leaves: list[Any], args: Any, kwargs: Any) -> _Replay:
+    def _traced(
+        self, key: Any, leaves: list[Any], args: Any, kwargs: Any, shapes: Shapes = NO_SHAPES
+    ) -> Replay:
+        """The trace of a key, made now unless another thread has made it."""
         with self._lock:
             while True:
                 known = self._replays.get(key)
@@ -248,7 +271,7 @@ class JitFunction(Generic[P, R]):
                     return known
                 # Before the function runs: what it changes itself is no reason to run it again.
                 changed = {} if known is None else known.changed()
-                tracer = Tracer(leaves, self._plain)
+                tracer = Tracer(leaves, self._plain, shapes)
                 self.traces += 1
                 try:
                     with names_read() if changed else nullcontext(set[str]()) as read:
@@ -258,7 +281,7 @@ class JitFunction(Generic[P, R]):
                     self._plain |= needed.places
                     self._announce_numbers(needed.places)
                     spec, _ = flatten((args, kwargs) if kwargs else args)
-                    key = key_of(spec, leaves, self._plain)
+                    key = key_of(spec, leaves, self._plain, shapes)
             if changed and known is not None:
                 if known.difference(new):
                     text = next(iter(changed))
@@ -299,7 +322,7 @@ class JitFunction(Generic[P, R]):
         for value in objects_in(key[0]):
             weakref.finalize(value, forget).atexit = False
 
-    def _trace(self, tracer: Tracer, args: Any, kwargs: Any) -> _Replay:
+    def _trace(self, tracer: Tracer, args: Any, kwargs: Any) -> Replay:
         try:
             with tracing.traced_by(tracer):
                 stand_ins = tracer.arguments(args, kwargs)
@@ -307,7 +330,7 @@ class JitFunction(Generic[P, R]):
                 before = flatten(stand_ins)
                 result = function(*stand_ins[0], **stand_ins[1])
                 _check_unchanged(before, flatten(stand_ins), self._name)
-                replay = _Replay(tracer, result, self._name)
+                replay = Replay(tracer, result, self._name)
             replay.watch(captured(function, (*args, *kwargs.values())), set())
             return replay
         finally:
@@ -351,22 +374,36 @@ class _DonatingFunction(JitFunction[P, R]):
 
 @overload
 def jit(
-    function: Callable[P, R], *, donate_argnums: int | Sequence[int] = ()
+    function: Callable[P, R],
+    *,
+    donate_argnums: int | Sequence[int] = (),
+    sizes: Sequence[Sequence[Any] | None] = (),
 ) -> JitFunction[P, R]: ...
 
 
 @overload
 def jit(
-    *, donate_argnums: int | Sequence[int] = ()
+    *,
+    donate_argnums: int | Sequence[int] = (),
+    sizes: Sequence[Sequence[Any] | None] = (),
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 
 
-def jit(function: Callable[P, R] | None = None, *, donate_argnums: int | Sequence[int] = ()) -> Any:
+def jit(
+    function: Callable[P, R] | None = None,
+    *,
+    donate_argnums: int | Sequence[int] = (),
+    sizes: Sequence[Sequence[Any] | None] = (),
+) -> Any:
     """A function of tensors that runs as one plan: see this module.
 
     The tensors in positional arguments `donate_argnums` cannot be used after the call: reading one
     raises UopcError [donated-tensor]. Where nothing else holds them (a clone, a view in numpy),
     their memory is that of later results.
+
+    `sizes` has for each positional argument None, or a size for each of its axes: uopc.size(…), an
+    expression of such, a number, or None for whatever it is. The function is traced and compiled
+    once for all values of symbolic sizes: see jit_sizes.py.
 
     Raises UopcError [value-while-tracing] where the function reads a value that it does not have
     yet, and [wrong-type] where it returns something other than tensors.
@@ -379,7 +416,14 @@ def jit(function: Callable[P, R] | None = None, *, donate_argnums: int | Sequenc
             hint="expected positions of arguments, counted from 0",
         )
 
-    def made(inner: Callable[P, R]) -> JitFunction[P, R]:
+    if places and any(each is not None for each in sizes):
+        raise UopcError("bad-option", "arguments are donated where sizes are symbolic")
+
+    def made(inner: Callable[P, R]) -> Any:
+        if any(each is not None for each in sizes):
+            from uopc.frontend.jit_sizes import SizedFunction
+
+            return SizedFunction(inner, sizes)
         return _DonatingFunction(inner, places) if places else JitFunction(inner)
 
     return made if function is None else made(function)

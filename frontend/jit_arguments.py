@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import weakref
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from uopc.dialects.errors import UopcError
 from uopc.frontend.captured import by_identity
-from uopc.frontend.graph import Array
+from uopc.frontend.graph import Array, Shape
+from uopc.frontend.node_types import value_type
 from uopc.frontend.tensor import Tensor
 
 
@@ -137,21 +138,26 @@ def _is_tree(value: Any) -> bool:
     )
 
 
-def key_of(spec: TreeSpec, leaves: list[Any], plain: set[int]) -> Any:
+Shapes: TypeAlias = Mapping[int, Shape]
+"""The shapes of arguments that have symbolic sizes, by their leaves' places."""
+NO_SHAPES: Shapes = {}
+
+
+def key_of(spec: TreeSpec, leaves: list[Any], plain: set[int], shapes: Shapes = NO_SHAPES) -> Any:
     """What a trace depends on: nesting, shapes, types, which tensors are one, plain numbers."""
     key: list[Any] = [spec.shape]
     seen: dict[int, int] = {}
     for place, value in enumerate(leaves):
         if type(value) is Tensor:
             node = value._node  # pyright: ignore[reportPrivateUsage] (the jit is the tensor's friend)
-            key.append(node.value)
+            key.append(value_type(shapes[place], node.type) if place in shapes else node.value)
             if node.tracked:
                 key.append("grad" if value._grad is None else "grad too")  # pyright: ignore[reportPrivateUsage] (as above)
             if len(leaves) > 1:
                 key.append(seen.setdefault(id(value), place))
         elif isinstance(value, np.ndarray | np.generic):
             array = cast(Array, value)
-            key.append((array.shape, array.dtype))
+            key.append((shapes.get(place, array.shape), array.dtype))
         elif place in plain or not fits(value):
             key.append((type(value), repr(value)))
         else:

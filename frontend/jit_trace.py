@@ -24,7 +24,7 @@ from uopc.frontend.graph import (
     leaf,
     placeholder,
 )
-from uopc.frontend.jit_arguments import fits, flatten
+from uopc.frontend.jit_arguments import NO_SHAPES, Shapes, fits, flatten
 from uopc.frontend.realize import no_value_yet
 from uopc.frontend.tensor import Tensor
 from uopc.runtime.buffers import numpy_dtype
@@ -113,8 +113,9 @@ class _Outside:
 class Tracer:
     """The trace of one run of a function; see tracing.Trace."""
 
-    def __init__(self, leaves: list[Any], plain: set[int]) -> None:
+    def __init__(self, leaves: list[Any], plain: set[int], shapes: Shapes = NO_SHAPES) -> None:
         self._leaves = leaves
+        self._shapes = shapes
         self._plain = plain
         self._sources: dict[Node, Source] = {}
         self._numbers: dict[Node, int] = {}
@@ -149,8 +150,9 @@ class Tracer:
 
     def _tensor_argument(self, place: int, value: Tensor) -> Tensor:
         _no_open_graph(value)
+        shape = self._shapes.get(place, value.shape)
         node = self._input(
-            value.shape, value.element, Source(("argument", place), lambda at: array_of(at[place]))
+            shape, value.element, Source(("argument", place), lambda at: array_of(at[place]))
         )
         stand_in = Tensor.of_node(node)
         stand_in.weak = value.weak
@@ -159,7 +161,7 @@ class Tracer:
             stand_in.requires_grad = True
             if before is not None:
                 grad = self._input(
-                    before.shape,
+                    shape,
                     before.element,
                     Source(("gradient", place), lambda at: array_of(at[place].grad)),
                 )
@@ -172,7 +174,8 @@ class Tracer:
         source = Source(
             ("argument", place), lambda at: shared_or_copied(np.asarray(at[place]), type_)
         )
-        return Tensor.of_node(self._input(value.shape, type_, source))
+        shape = self._shapes.get(place, value.shape)
+        return Tensor.of_node(self._input(shape, type_, source))
 
     def _number_argument(self, place: int, value: int | float) -> Tensor:
         type_ = "f64" if isinstance(value, float) else "i64"

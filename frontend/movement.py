@@ -23,7 +23,8 @@ from uopc.frontend.core import (
     tensor,
     wrap,
 )
-from uopc.frontend.graph import Node, Shape, constant, iota
+from uopc.frontend.extents import are_equal, count_of, is_at_least, settled
+from uopc.frontend.graph import Node, Shape, iota
 
 if TYPE_CHECKING:
     from uopc.frontend.tensor import Tensor
@@ -37,12 +38,14 @@ def reshape(x: Tensor, *shape: Any) -> Tensor:
     if sizes.count(-1) > 1:
         raise bad("bad-shape", f"shape {sizes} has more than one -1")
     if -1 in sizes:
-        rest = -math.prod(sizes)
-        count = math.prod(x.shape)
-        if rest == 0 or count % rest:
+        rest = count_of([n for n in sizes if n != -1])
+        count = count_of(x.shape)
+        if not is_at_least(rest, 1) or settled(count % rest) != 0:
             raise bad("bad-shape", f"{count} elements do not fit shape {sizes}")
-        sizes[sizes.index(-1)] = count // rest
-    if any(n < 0 for n in sizes) or math.prod(sizes) != math.prod(x.shape):
+        sizes[sizes.index(-1)] = settled(count // rest)
+    if not all(is_at_least(n, 0) for n in sizes) or not are_equal(
+        count_of(sizes), count_of(x.shape)
+    ):
         raise bad(
             "bad-shape",
             f"shape {list(x.shape)} of {math.prod(x.shape)} elements cannot become {sizes}",
@@ -55,7 +58,7 @@ def flatten(x: Tensor, start: int = 0, end: int = -1) -> Tensor:
     if x.ndim == 0:
         return reshape(x, 1)
     first, last = one_axis(start, x.ndim), one_axis(end, x.ndim)
-    middle = math.prod(x.shape[first : last + 1])
+    middle = count_of(x.shape[first : last + 1])
     return reshape(x, (*x.shape[:first], middle, *x.shape[last + 1 :]))
 
 
@@ -263,7 +266,7 @@ def cat(tensors: Sequence[Operand] | Operand, *others: Operand, axis: int = 0) -
                 "elsewhere",
             )
     type_ = meet_types(*parts)
-    total = sum(p.shape[at] for p in parts)
+    total = settled(sum(p.shape[at] for p in parts))
     result = None
     offset = 0
     # Each padded to the whole length and chosen by position: exact for every value.
@@ -272,20 +275,22 @@ def cat(tensors: Sequence[Operand] | Operand, *others: Operand, axis: int = 0) -
         if size == 0 and total != 0:
             continue
         low = tuple(offset if k == at else 0 for k in range(first.ndim))
-        high = tuple(total - offset - size if k == at else 0 for k in range(first.ndim))
+        rest = settled(total - offset - size)
+        high = tuple(rest if k == at else 0 for k in range(first.ndim))
         node = nodes.pad(nodes.cast(part.node, type_), low, high)
         if result is None:
             result = node
         else:
             result = nodes.where(_before(node.shape, at, offset), result, node)
-        offset += size
+        offset = settled(offset + size)
     assert result is not None
     return wrap(result)
 
 
 def _before(shape: Shape, axis: int, bound: int) -> Node:
     narrow = tuple(n if k == axis else 1 for k, n in enumerate(shape))
-    mask = nodes.binary("cmplt", iota(axis, narrow, "i64"), constant(bound, narrow, "i64"))
+    at = iota(axis, narrow, "i64")
+    mask = nodes.binary("cmplt", at, nodes.full_like(bound, at))
     return nodes.expand(mask, shape)
 
 

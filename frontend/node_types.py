@@ -9,10 +9,11 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.test import TestOp
 
+from uopc.dialects.sizes import sizes_of
 from uopc.dialects.tensor_build import build_op, type_attribute
 from uopc.dialects.tensor_elementwise import element_of, tensor_of
 
@@ -72,5 +73,5 @@ def infer_kind(op: str, attributes: tuple[Any, ...], types: Sequence[ValueType])
     built = build_op(op, stand_ins, attributes)
     built.verify_()
     result = tensor_of(built.results[0])
-    value = value_type(tuple(result.get_shape()), element_of(result).name)
+    value = value_type(cast(Any, sizes_of(result)), element_of(result).name)
     return node_kind(op, attributes, value)

@@ -55,7 +55,8 @@ class CachedPlan:
     """A plan, compiled, in two forms: one that is called on arrays, one on addresses."""
 
     executable: Executable
-    call: PreparedCall
+    call: PreparedCall | None
+    """None where sizes are symbolic."""
 
 
 @dataclass
@@ -170,7 +171,7 @@ def _advice(new: NodeKind, old: NodeKind) -> str:
     if new.op == old.op == "constant" and new.value is old.value:
         return " (a number that changes is data if it is a tensor: Tensor(number))"
     if new.op == old.op and new.value.shape != old.value.shape:
-        return " (shapes are structure: pad to one shape)"
+        return " (shapes are structure: pad to one shape, or give uopc.jit sizes)"
     return ""
 
 

@@ -9,11 +9,12 @@ On a hit no IR is touched: the graph is walked once for its key, and one C call 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uopc.dialects.errors import UopcError
 from uopc.frontend.debugging import debug_level
+from uopc.frontend.extents import any_symbolic
 from uopc.frontend.graph import Array, Node, buffer, evaluation_order, resolved
 from uopc.frontend.plan_cache import CachedPlan, Key, plans
 from uopc.frontend.segments import segments
@@ -123,7 +124,7 @@ def find_plan(order: Sequence[Node], roots: Sequence[Node], name: str = PLAN_NAM
                 debug_program=lambda: with_visible_kernels(program),
             )
         executable.schedule_seconds = 0.0
-        return CachedPlan(executable, executable.prepared())
+        return CachedPlan(executable, executable.prepared() if not executable.symbols else None)
 
     # Not part of the structure, which also names what another process may keep.
     return plans.get((*key, compile_settings()), make)
@@ -133,7 +134,8 @@ def _program(key: Key, order: Sequence[Node], roots: Sequence[Node], name: str) 
     """What a graph becomes: found where an earlier process kept it, else made and kept."""
     from uopc.frontend.kept_programs import find_program, keep_program, program_key
 
-    if any(node.place is not None for node in order):  # another process has other lines
+    # Another process has other lines; sizes of symbols are not kept.
+    if any(node.place is not None or any_symbolic(node.shape) for node in order):
         return _lowered(order, roots, name)
     place = program_key(key, name)
     program = find_program(place)
@@ -191,9 +193,22 @@ def run_plan(plan: CachedPlan, inputs: Sequence[Array], start: float) -> Sequenc
     """Call a plan on row-major arrays; `start` is when the work for this call began."""
     level = debug_level()
     if level == 0:
+        assert plan.call is not None, "without symbols there is one"
         return plan.call(inputs, [address(array) for array in inputs])
     executable = plan.executable
     executable.debug = level
     executable.schedule_seconds = time.perf_counter() - start
     results: Any = executable(*inputs)
+    return [results] if len(executable.plan.outputs) == 1 else list(results)
+
+
+def run_sized_plan(
+    plan: CachedPlan, inputs: Sequence[Array], sizes: Mapping[str, int], start: float
+) -> Sequence[Array]:
+    """`run_plan` of a plan with symbolic sizes, whose values are given by name."""
+    executable = plan.executable
+    executable.debug = debug_level()
+    executable.schedule_seconds = time.perf_counter() - start
+    free = {name: sizes[name] for name in executable.free_symbols}
+    results: Any = executable(*inputs, **free)
     return [results] if len(executable.plan.outputs) == 1 else list(results)

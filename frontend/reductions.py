@@ -22,6 +22,7 @@ from uopc.frontend.core import (
     wrap,
 )
 from uopc.frontend.elementwise import limits_of, where
+from uopc.frontend.extents import count_of, is_symbolic
 from uopc.frontend.graph import Node, apply
 from uopc.frontend.promotion import float_type, sum_type
 
@@ -35,8 +36,13 @@ def _reduced(kind: str, x: Node, axis: Axes, keepdim: bool) -> Tensor:
     return wrap(nodes.reshape(result, nodes.kept(x.shape, axes)) if keepdim else result)
 
 
+def _number(size: int, type_: str) -> Tensor:
+    """The value of a symbolic size."""
+    return wrap(nodes.constant(size, (), type_))
+
+
 def _count(x: Tensor, axis: Axes) -> int:
-    return math.prod(x.shape[a] for a in all_axes(axis, x.ndim))
+    return count_of([x.shape[a] for a in all_axes(axis, x.ndim)])
 
 
 def sum(
@@ -94,6 +100,8 @@ def mean(x: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
     # Halves are added up in f32 anyway; dividing there too avoids an overflow of the sum.
     wide = "f32" if type_ in HALVES else type_
     total = sum(x.cast(wide), axis, keepdim)
+    if is_symbolic(count):
+        return (total / _number(count, wide)).cast(type_)
     scaled = total * (1.0 / count) if count & (count - 1) == 0 and count else total / float(count)
     return scaled.cast(type_)
 
@@ -104,6 +112,8 @@ def var(x: Tensor, axis: Axes = None, keepdim: bool = False, correction: int = 0
     centred = x - mean(x, axis, keepdim=True)
     count = _count(x, axis) - correction
     total = sum(centred * centred, axis, keepdim)
+    if is_symbolic(count):
+        return total / _number(count, total.element).maximum(0)
     return total * (1.0 / count) if count > 0 else total / float(builtin_max(count, 0))
 
 

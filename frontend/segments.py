@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from uopc.dialects.element_types import element_type_named
+from uopc.dialects.sizes import size_upper
 from uopc.frontend.graph import Node, resolved
 
 LONG = 4096
@@ -67,7 +68,7 @@ def _bytes_across(order: Sequence[Node], last_read: Sequence[int]) -> list[int]:
         if _is_kept(node):
             size = element_type_named(node.type).bytes
             for length in node.shape:
-                size *= length
+                size *= size_upper(length)
             change[at] += size
             change[last_read[at]] -= size
     return list(accumulate(change))

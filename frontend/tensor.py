@@ -15,6 +15,7 @@ are attached in methods.py.
 from __future__ import annotations
 
 import array
+import math
 import weakref
 from collections.abc import Sequence
 from typing import Any, cast
@@ -108,7 +109,7 @@ class Tensor(Methods):
     @property
     def size(self) -> int:
         """The number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:

@@ -69,6 +69,16 @@ class PlanExecutable:
         self.schedule_seconds: float = 0.0
         """Work that preceded the next run, told in its debug line and then forgotten."""
 
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The names of the plan's symbolic sizes."""
+        return tuple(symbol.name for symbol in self.plan.symbols)
+
+    @property
+    def free_symbols(self) -> tuple[str, ...]:
+        """Those that are no input's extent by themselves, and are passed by name."""
+        return self._binder.free
+
     def _launch(self, binding: Binding, pointers: list[int | None], start: float) -> None:
         """Run all kernels. `pointers`: of the inputs, then of the outputs that are no alias."""
         raise NotImplementedError

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from uopc.dialects.errors import UopcError
     from uopc.frontend.compile import compile, run
     from uopc.frontend.debugging import debug
-    from uopc.frontend.jit import UopcWarning, jit
+    from uopc.frontend.extents import size
     from uopc.frontend.jax import from_jax
+    from uopc.frontend.jit import UopcWarning, jit
     from uopc.frontend.onnx import from_onnx
     from uopc.frontend.plan_cache import cache_info, clear_cache
     from uopc.frontend.stablehlo import from_stablehlo
@@ -45,11 +46,13 @@ _WHERE = {
     "from_stablehlo": "uopc.frontend.stablehlo",
     "jit": "uopc.frontend.jit",
     "run": "uopc.frontend.compile",
+    "size": "uopc.frontend.extents",
 }
 
 __all__ = [
     "Executable", "Plan", "Program", "Tensor", "UopcError", "UopcWarning", "cache_info",
-    "clear_cache", "compile", "debug", "from_jax", "from_onnx", "from_stablehlo", "jit", "nn", "run",
+    "clear_cache", "compile", "debug", "from_jax", "from_onnx", "from_stablehlo", "jit", "nn",
+    "run", "size",
 ]  # fmt: skip
 
 
