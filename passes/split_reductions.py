@@ -2,14 +2,15 @@
 
     %s = utensor.reduce add %x axes [0, 1] : tensor<4096x4096xf32> -> tensor<f32>
   =>
-    %0 = utensor.reshape %x : tensor<4096x4096xf32> -> tensor<64x64x4096xf32>
-    %1 = utensor.reduce add %0 axes [1, 2] : tensor<64x64x4096xf32> -> tensor<64xf32>
-    %s = utensor.reduce add %1 axes [0] : tensor<64xf32> -> tensor<f32>
+    %0 = utensor.reshape %x : tensor<4096x4096xf32> -> tensor<1024x4x4096xf32>
+    %1 = utensor.reduce add %0 axes [1, 2] : tensor<1024x4x4096xf32> -> tensor<1024xf32>
+    %s = utensor.reduce add %1 axes [0] : tensor<1024xf32> -> tensor<f32>
 
 The parts are rows that threads can share. How many there are depends on the sizes alone, so the
 order of a float sum is the same for any number of threads. Split is the first reduced axis, into
-`parts` or as many fewer as divide it, where fewer results than `parts` take `min-elements` or more
-each. Sums of half types stay whole: their parts would be rounded.
+`parts`, or more so that none is longer than `longest`, or as many fewer as divide it, where fewer
+results than `parts` take `min-elements` or more each. Sums of half types stay whole: their parts
+would be rounded.
 """
 
 from __future__ import annotations
@@ -39,9 +40,12 @@ class SplitReductionsPass(ModulePass):
     """So many parts at most; a reduction to as many results has rows enough."""
     min_elements: int = 1 << 18
     """Shorter reductions stay whole."""
+    longest: int = 1 << 14
+    """A part is to be no longer, however many elements there are: each sum is rounded to the digits
+    of the total so far, which drifts the more the longer that grows."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for name in ("parts", "min_elements"):
+        for name in ("parts", "min_elements", "longest"):
             if getattr(self, name) < 2:
                 shown = name.replace("_", "-")
                 raise UopcError("bad-option", f"{shown} is {getattr(self, name)}",
@@ -66,7 +70,7 @@ class SplitReductionsPass(ModulePass):
             else:
                 results *= size
         first = axes[0]
-        count = self._count(sizes[first])
+        count = self._count(sizes[first], max(self.parts, length // self.longest))
         if not 0 < results < self.parts or length < self.min_elements or count < 2:
             return
         size = sizes[first]
@@ -80,7 +84,7 @@ class SplitReductionsPass(ModulePass):
         Rewriter.insert_op((cut, inner), InsertPoint.before(op))
         Rewriter.replace_op(op, outer)
 
-    def _count(self, size: object) -> int:
+    def _count(self, size: object, most: int) -> int:
         """The largest number of parts that divides a size, 1 for none."""
         assert isinstance(size, int)
-        return next((n for n in range(min(self.parts, size), 1, -1) if size % n == 0), 1)
+        return next((n for n in range(min(most, size), 1, -1) if size % n == 0), 1)

@@ -5,9 +5,9 @@
 // BAD: expected at least 2
 
 // CHECK-LABEL: func.func @whole
-// CHECK-NEXT: [[CUT:%.*]] = utensor.reshape %x : tensor<4096x4096xf32> -> tensor<64x64x4096xf32>
-// CHECK-NEXT: [[PARTS:%.*]] = utensor.reduce add [[CUT]] axes [1, 2] : tensor<64x64x4096xf32> -> tensor<64xf32>
-// CHECK-NEXT: utensor.reduce add [[PARTS]] axes [0] : tensor<64xf32> -> tensor<f32>
+// CHECK-NEXT: [[CUT:%.*]] = utensor.reshape %x : tensor<4096x4096xf32> -> tensor<1024x4x4096xf32>
+// CHECK-NEXT: [[PARTS:%.*]] = utensor.reduce add [[CUT]] axes [1, 2] : tensor<1024x4x4096xf32> -> tensor<1024xf32>
+// CHECK-NEXT: utensor.reduce add [[PARTS]] axes [0] : tensor<1024xf32> -> tensor<f32>
 func.func @whole(%x : tensor<4096x4096xf32>) -> tensor<f32> {
   %s = utensor.reduce add %x axes [0, 1] : tensor<4096x4096xf32> -> tensor<f32>
   func.return %s : tensor<f32>
