@@ -340,8 +340,11 @@ def _operand(value: object) -> Expr | None:
         return value
     if isinstance(value, int):
         return intern((), int(value))
-    # numpy's integers; the check of a protocol is slow, so it comes last.
-    return constant(value) if isinstance(value, SupportsIndex) else None
+    # numpy's integers; the check of a protocol is slow, so it comes last. Who comes before numpy's
+    # arrays, as a tensor does, comes before a size as well.
+    if not isinstance(value, SupportsIndex) or getattr(value, "__array_priority__", 0) > 0:
+        return None
+    return constant(value)
 
 
 def constant(value: SupportsIndex) -> Expr:

@@ -201,7 +201,11 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
 
 
 def tensor(value: Operand) -> Tensor:
-    """A tensor as it is; anything else as Tensor(value) makes it."""
+    """A tensor as it is; anything else as Tensor(value) makes it, and a size as its value."""
+    if is_symbolic(value):  # the value of a size, which takes the type of what it meets
+        made = wrap(nodes.constant(value, (), "i64"))
+        made.weak = True
+        return made
     return value if isinstance(value, _class[0]) else wrap(array_node(value))  # pyright: ignore[reportReturnType] (the class is Tensor)
 
 

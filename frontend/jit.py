@@ -377,7 +377,7 @@ def jit(
     function: Callable[P, R],
     *,
     donate_argnums: int | Sequence[int] = (),
-    sizes: Sequence[Sequence[Any] | None] = (),
+    sizes: Sequence[Any] = (),
 ) -> JitFunction[P, R]: ...
 
 
@@ -385,7 +385,7 @@ def jit(
 def jit(
     *,
     donate_argnums: int | Sequence[int] = (),
-    sizes: Sequence[Sequence[Any] | None] = (),
+    sizes: Sequence[Any] = (),
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 
 
@@ -393,7 +393,7 @@ def jit(
     function: Callable[P, R] | None = None,
     *,
     donate_argnums: int | Sequence[int] = (),
-    sizes: Sequence[Sequence[Any] | None] = (),
+    sizes: Sequence[Any] = (),
 ) -> Any:
     """A function of tensors that runs as one plan: see this module.
 
@@ -402,7 +402,8 @@ def jit(
     their memory is that of later results.
 
     `sizes` has for each positional argument None, or a size for each of its axes: uopc.size(…), an
-    expression of such, a number, or None for whatever it is. The function is traced and compiled
+    expression of such, a number, or None for whatever it is; or uopc.size(…) for an int, which is
+    a size inside. The function is traced and compiled
     once for all values of symbolic sizes: see jit_sizes.py.
 
     Raises UopcError [value-while-tracing] where the function reads a value that it does not have

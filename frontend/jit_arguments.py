@@ -13,7 +13,7 @@ import numpy as np
 
 from uopc.dialects.errors import UopcError
 from uopc.frontend.captured import by_identity
-from uopc.frontend.graph import Array, Shape
+from uopc.frontend.graph import Array
 from uopc.frontend.node_types import value_type
 from uopc.frontend.tensor import Tensor
 
@@ -138,8 +138,9 @@ def _is_tree(value: Any) -> bool:
     )
 
 
-Shapes: TypeAlias = Mapping[int, Shape]
-"""The shapes of arguments that have symbolic sizes, by their leaves' places."""
+Shapes: TypeAlias = Mapping[int, Any]
+"""The shapes of arguments that have symbolic sizes, by their leaves' places; of an int that is a
+size itself the size."""
 NO_SHAPES: Shapes = {}
 
 
@@ -158,6 +159,8 @@ def key_of(spec: TreeSpec, leaves: list[Any], plain: set[int], shapes: Shapes = 
         elif isinstance(value, np.ndarray | np.generic):
             array = cast(Array, value)
             key.append((shapes.get(place, array.shape), array.dtype))
+        elif place in shapes:
+            key.append(shapes[place])
         elif place in plain or not fits(value):
             key.append((type(value), repr(value)))
         else:

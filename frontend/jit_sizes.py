@@ -5,8 +5,12 @@
     @uopc.jit(sizes=[None, (n, 16), (n, 16)])
     def decode(x, keys, values): ...
 
-A size in an argument's place is that argument's; each call has its own value, which is held
-against the bounds, against the other arguments, and against sizes that are expressions (n + 1).
+Each call has its own value, which is held against the bounds, against the other arguments, and
+against sizes that are expressions (n + 1). A size that stands for a whole argument is a Python int,
+which is a size inside:
+
+    @uopc.jit(sizes=[None, n])
+    def sum_of_first(x, n): return x[:, :n].sum(1)
 """
 
 from __future__ import annotations
@@ -20,7 +24,6 @@ from uopc.dialects.errors import UopcError
 from uopc.dialects.index_expr import Expr, SymbolVar
 from uopc.frontend import tracing
 from uopc.frontend.extents import is_symbolic
-from uopc.frontend.graph import Shape
 from uopc.frontend.jit import JitFunction, Replay
 from uopc.frontend.jit_arguments import flatten, key_of
 from uopc.frontend.jit_trace import Tracer
@@ -33,9 +36,11 @@ R = TypeVar("R")
 class SizedFunction(JitFunction[P, R]):
     """A jitted function of which some arguments have symbolic sizes."""
 
-    def __init__(self, function: Callable[P, R], sizes: Sequence[Sequence[Any] | None]) -> None:
+    def __init__(self, function: Callable[P, R], sizes: Sequence[Any]) -> None:
         super().__init__(function)
-        self._sizes = [None if given is None else tuple(given) for given in sizes]
+        self._sizes: list[Any] = [
+            given if given is None or is_symbolic(given) else tuple(given) for given in sizes
+        ]
         _check_symbols(self._sizes)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -50,19 +55,29 @@ class SizedFunction(JitFunction[P, R]):
             replay = self._traced(key, leaves, args, kwargs, shapes)
         return replay.run(leaves, values)
 
-    def _shapes(self, args: tuple[Any, ...]) -> dict[int, Shape]:
-        """The shapes with symbolic sizes, by the places of the leaves that have them."""
+    def _shapes(self, args: tuple[Any, ...]) -> dict[int, Any]:
+        """The shapes with symbolic sizes, by the places of the leaves that have them; of an int
+        its size."""
         if len(args) < len(self._sizes):
             raise UopcError(
                 "wrong-argument",
                 f"{self._name} has sizes for {len(self._sizes)} positional arguments, and is "
                 f"called with {len(args)}",
             )
-        found: dict[int, Shape] = {}
+        found: dict[int, Any] = {}
         place = 0
         for number, value in enumerate(args):
             sizes = self._sizes[number] if number < len(self._sizes) else None
-            if sizes is not None:
+            if is_symbolic(sizes):
+                if type(value) is not int:
+                    raise UopcError(
+                        "wrong-argument",
+                        f"argument {number} of {self._name} is the size {sizes}, and a "
+                        f"{type(value).__name__} in this call",
+                        hint="expected an int",
+                    )
+                found[place] = sizes
+            elif sizes is not None:
                 if not isinstance(value, Tensor | np.ndarray) or value.ndim != len(sizes):
                     raise UopcError(
                         "wrong-argument",
@@ -77,16 +92,17 @@ class SizedFunction(JitFunction[P, R]):
             place += len(flatten(value)[1])
         return found
 
-    def _values(self, shapes: dict[int, Shape], leaves: list[Any]) -> dict[str, int]:
+    def _values(self, shapes: dict[int, Any], leaves: list[Any]) -> dict[str, int]:
         """What the symbols are in this call. Raises UopcError [size-out-of-bounds],
         [size-mismatch], [missing-size], [wrong-shape]."""
         values: dict[str, int] = {}
         for place, shape in shapes.items():
-            for axis, size in enumerate(shape):
+            whole = is_symbolic(shape)
+            actual = (leaves[place],) if whole else leaves[place].shape
+            for size, value in zip((shape,) if whole else shape, actual, strict=True):
                 symbol = _symbol(size)
                 if symbol is None:
                     continue
-                value = leaves[place].shape[axis]
                 if not symbol.lower <= value <= symbol.upper:
                     raise UopcError(
                         "size-out-of-bounds",
@@ -102,6 +118,8 @@ class SizedFunction(JitFunction[P, R]):
                         hint="one symbol stands for one value in a call",
                     )
         for place, shape in shapes.items():
+            if is_symbolic(shape):
+                continue
             expected = tuple(
                 cast("Expr", n).evaluate_named(values) if is_symbolic(n) else n for n in shape
             )
@@ -127,9 +145,11 @@ class SizedFunction(JitFunction[P, R]):
             ) from error
 
 
-def _check_symbols(sizes: Sequence[tuple[Any, ...] | None]) -> None:
+def _check_symbols(sizes: Sequence[Any]) -> None:
     """Check that each symbol is an axis by itself somewhere, where its value comes from."""
-    given = [n for each in sizes if each is not None for n in each]
+    given: list[Any] = []
+    for each in sizes:
+        given += (each,) if each is None or is_symbolic(each) else each
     for n in given:
         if n is not None and type(n) is not int and not is_symbolic(n):
             raise UopcError(
@@ -142,7 +162,9 @@ def _check_symbols(sizes: Sequence[tuple[Any, ...] | None]) -> None:
     if missing or len(set(names)) < len(names):
         what = f"{missing[0]} is no axis by itself" if missing else "one name has two bounds"
         raise UopcError(
-            "bad-option", f"sizes: {what}", hint="each symbol must be one argument's axis, as (n,)"
+            "bad-option",
+            f"sizes: {what}",
+            hint="each symbol must be an argument, or one's axis, by itself",
         )
 
 

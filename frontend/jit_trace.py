@@ -137,6 +137,8 @@ class Tracer:
                 values.append(made[id(value)])
             elif isinstance(value, np.ndarray | np.generic):
                 values.append(self._array_argument(place, np.asarray(cast(Any, value))))
+            elif place in self._shapes:
+                values.append(self._shapes[place])
             elif place in self._plain or not fits(value):
                 values.append(value)
             else:

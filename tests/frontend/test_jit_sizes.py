@@ -66,9 +66,8 @@ def test_b6_a_row_is_written_in_a_cache_of_fixed_capacity_and_read_up_to_there()
     wq, wk, wv = map(Tensor, weights)
     place = uopc.size("place", 1, capacity)
 
-    @uopc.jit(sizes=[None, (place,)])
-    def decode(x: Tensor, counted: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, ...]:
-        here = counted.shape[0]
+    @uopc.jit(sizes=[None, place])
+    def decode(x: Tensor, here: int, keys: Tensor, values: Tensor) -> tuple[Tensor, ...]:
         keys[here - 1] = (x @ wk)[0]
         values[here - 1] = (x @ wv)[0]
         out = (x @ wq).scaled_dot_product_attention(keys[:here], values[:here])
@@ -77,12 +76,33 @@ def test_b6_a_row_is_written_in_a_cache_of_fixed_capacity_and_read_up_to_there()
     xs = reals(capacity, width)
     keys, values = (Tensor(np.zeros((capacity, size), np.float32)) for _ in range(2))
     before, outs = cache_info().compiles, []
-    ones = np.ones(capacity, np.float32)
     for t in range(capacity):
-        out, keys, values = decode(Tensor(xs[t : t + 1]), Tensor(ones[: t + 1]), keys, values)
+        out, keys, values = decode(Tensor(xs[t : t + 1]), t + 1, keys, values)
         outs.append(out.numpy())
     assert cache_info().compiles - before == 1
     assert np.abs(np.concatenate(outs) - causal_attention(xs, weights)).max() < 1e-6
+
+
+def test_b4_a_loop_ends_where_the_call_says():
+    """sum(x[i, :n]) for all n, one plan; the size is a number among tensors as well."""
+    last = uopc.size("last", 0, 8)
+
+    @uopc.jit(sizes=[None, last])
+    def sums(x: Tensor, n: int) -> tuple[Tensor, Tensor]:
+        return x[:, :n].sum(1), (Tensor.arange(8) < n).where(n * x, 0.5)
+
+    before = cache_info().compiles
+    x = reals(4, 8)
+    for n in (3, 8, 0, 1):
+        got, chosen = sums(Tensor(x), n)
+        np.testing.assert_allclose(got.numpy(), x[:, :n].sum(1), rtol=1e-5, atol=1e-6)
+        assert chosen.element == "f32"
+        np.testing.assert_array_equal(chosen.numpy(), np.where(np.arange(8) < n, x * n, 0.5))
+    assert cache_info().compiles - before == 1
+    with pytest.raises(UopcError, match="size `last` of sums is 9; it may be 0 to 8"):
+        sums(Tensor(x), 9)
+    with pytest.raises(UopcError, match="is the size last, and a float in this call"):
+        sums(Tensor(x), 2.0)
 
 
 def test_c28_a_length_makes_no_compile():
