@@ -3,7 +3,9 @@
 The names are those of the cases; each runs on the reference semantics and as C at -O0 and -O3. Of
 the others:
 
-* C22, C27, C28, C30, C37 to C43, C45, C48, C49, C59, C72 concern parts above this one.
+* C07, C09, C22, C38 to C43, C57 to C59, and more of these on tensors: tests/frontend/test_cases.py.
+* C28, C30: tests/frontend/test_jit_sizes.py; C45: test_captured.py there; C48, C49:
+  test_plan_cache.py there; C27: tests/runtime/test_threads.py.
 * C44, C46, C51: tests/runtime/test_executable.py, test_cache.py, test_compiler.py.
 * C54 to C69: test_cases_compiler.py. C71: tests/dialects/test_index_expr.py.
 """

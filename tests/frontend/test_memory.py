@@ -135,6 +135,15 @@ def a_jitted_function_that_stays():
     return [doubled(Tensor(DATA)) for _ in range(3)]
 
 
+@uopc.jit(sizes=[(uopc.size("rows", 1, SIZE), SIZE)])
+def of_any_length(x: Tensor) -> Tensor:
+    return x * 2
+
+
+def symbolic_sizes():
+    return [of_any_length(Tensor(DATA[:n])) for n in (SIZE, 3, 100)]
+
+
 def donated_arguments():
     x = Tensor(DATA)
     for _ in range(3):
@@ -180,7 +189,7 @@ def an_error_in_a_trace():
 AT_ONCE: list[Callable[[], object]] = [
     a_lazy_graph, a_computed_graph, gradients, lazy_gradients, second_derivatives, an_optimizer,
     a_jitted_step, a_jitted_method, a_jitted_function_that_stays, donated_arguments, changes,
-    random_numbers, a_state_dict,
+    symbolic_sizes, random_numbers, a_state_dict,
 ]  # fmt: skip
 BY_THE_COLLECTOR = [a_jitted_method_in_a_cycle, an_error, an_error_in_a_trace]
 """Python itself makes cycles there: of objects, and of an exception with its frames."""
