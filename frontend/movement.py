@@ -23,7 +23,7 @@ from uopc.frontend.core import (
     tensor,
     wrap,
 )
-from uopc.frontend.extents import are_equal, count_of, is_at_least, settled
+from uopc.frontend.extents import are_equal, count_of, is_at_least, is_symbolic, settled
 from uopc.frontend.graph import Node, Shape, iota
 
 if TYPE_CHECKING:
@@ -310,7 +310,7 @@ def split(x: Tensor, sizes: int | Sequence[int], axis: int = 0) -> list[Tensor]:
         lengths = [builtins_min(sizes, total - k) for k in range(0, total, sizes)] or [0]
     else:
         lengths = list(sizes)
-        if sum(lengths) != total:
+        if not are_equal(sum(lengths), total):
             raise bad("wrong-argument", f"pieces {lengths} do not add up to {total}")
     found: list[Tensor] = []
     begin = 0
@@ -331,7 +331,17 @@ def chunk(x: Tensor, count: int, axis: int = 0) -> list[Tensor]:
     at = one_axis(axis, x.ndim)
     if count < 1:
         raise bad("wrong-argument", f"{count} pieces: expected at least 1")
-    return split(x, builtins_max(-(-x.shape[at] // count), 1), at)
+    size = x.shape[at]
+    if is_symbolic(size):
+        part = settled(size // count)
+        if not are_equal(part * count, size):
+            raise bad(
+                "wrong-argument",
+                f"{count} equal pieces of an axis of size {size}",
+                f"where it is symbolic it must be a multiple, as n * {count}",
+            )
+        return split(x, [part] * count, at)
+    return split(x, builtins_max(-(-size // count), 1), at)
 
 
 def unbind(x: Tensor, axis: int = 0) -> list[Tensor]:

@@ -108,8 +108,8 @@ def test_b4_a_loop_ends_where_the_call_says():
 def test_c28_a_length_makes_no_compile():
     n = uopc.size("quarter", 2, 12)
 
-    @uopc.jit(sizes=[(4, n)])
-    def chunks(x: Tensor) -> list[Tensor]:
+    @uopc.jit(sizes=[(n * 4,), n])
+    def chunks(x: Tensor, part: int) -> list[Tensor]:
         return [part * 2 + 1 for part in x.chunk(4)]
 
     side = uopc.size("side", 2, 12)
@@ -120,9 +120,9 @@ def test_c28_a_length_makes_no_compile():
 
     before = cache_info().compiles
     for length in range(2, 13):
-        x = reals(4, length)
-        for got, row in zip(chunks(Tensor(x)), x, strict=True):
-            np.testing.assert_array_equal(got.numpy(), row[None] * 2 + 1)
+        x = reals(4 * length)
+        for got, row in zip(chunks(Tensor(x), length), x.reshape(4, -1), strict=True):
+            np.testing.assert_array_equal(got.numpy(), row * 2 + 1)
         y = reals(length)
         np.testing.assert_array_equal(
             square(Tensor(y)).numpy(), np.full((length, length), 3, np.float32) * y
@@ -235,6 +235,8 @@ def test_sizes_that_do_not_fit_are_told():
         uopc.jit(lambda x, y: x + y, sizes=[(N,), (M,)])(Tensor(reals(3)), Tensor(reals(3)))
     with pytest.raises(UopcError, match="is not within it for all values"):
         uopc.jit(lambda x: x[:3], sizes=[(N,)])(Tensor(reals(3)))
+    with pytest.raises(UopcError, match="4 equal pieces of an axis of size n"):
+        uopc.jit(lambda x: x.chunk(4), sizes=[(N,)])(Tensor(reals(8)))
     with pytest.raises(UopcError, match="needs a symbolic size as a plain number"):
         uopc.jit(lambda x: x.sort()[0], sizes=[(N,)])(Tensor(reals(3)))
     with pytest.raises(UopcError, match="n is no axis by itself"):
