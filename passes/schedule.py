@@ -35,11 +35,13 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from uopc.dialects import kernel, loop
+from uopc.dialects.element_types import element_type
 from uopc.dialects.errors import UopcError
+from uopc.dialects.locations import location_of
 from uopc.dialects.schedule_text import Command, schedule_text
-from uopc.passes.apply_schedule import name_values
+from uopc.passes.apply_schedule import apply_schedule, name_values
 from uopc.passes.cpu_targets import CpuTarget, cpu_target
-from uopc.passes.loop_dag import LoopDag, own_ranges
+from uopc.passes.loop_dag import LoopDag, length_of, own_ranges
 from uopc.passes.schedule_attention import attention_schedule
 from uopc.passes.schedule_blocks import block_schedule
 from uopc.passes.schedule_facts import stores
@@ -50,6 +52,7 @@ from uopc.passes.schedule_search import best_schedule, measurer
 from uopc.passes.schedule_threads import thread_commands
 
 MOST_BEAM = 64
+SEARCHING_BEAM = 4
 
 
 @dataclass(frozen=True)
@@ -62,32 +65,67 @@ class SchedulePass(ModulePass):
     target: str = "native"
     """A CPU family: native, avx512, avx2, sse2, neon or portable."""
     level: int = 1
-    """0 leaves kernels as plain loops, 1 chooses by rule."""
+    """0 leaves kernels as plain loops, 1 chooses by rule, 2 searches as well: a beam of 4 unless
+    `beam` says how wide."""
     threads: bool = True
     """Whether threads may share the outermost loop of a kernel that has work enough."""
     beam: int = 0
     """Search by measuring, with so many of the best varied again in each round; 0 does not."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.level not in (0, 1):
-            raise UopcError("bad-option", f"level is {self.level}", hint="expected 0 or 1")
+        if self.level not in (0, 1, 2):
+            raise UopcError("bad-option", f"level is {self.level}", hint="expected 0, 1 or 2")
         if not 0 <= self.beam <= MOST_BEAM:
             raise UopcError("bad-option", f"beam is {self.beam}", hint=f"expected 0 to {MOST_BEAM}")
         target = cpu_target(self.target)
-        who = measurer() if self.beam else None
+        beam = self.beam or (SEARCHING_BEAM if self.level == 2 else 0)
+        who = measurer() if beam else None
+        kernels = [o for o in op.body.block.ops if isinstance(o, kernel.KernelOp)]
+        for kernel_op in kernels:
+            if kernel_op.schedule is not None:
+                check_vectors(kernel_op, target)
         if self.level == 0 or target.vector_bytes == 0:
             return
-        for kernel_op in op.body.block.ops:
-            if isinstance(kernel_op, kernel.KernelOp) and kernel_op.schedule is None:
+        for kernel_op in kernels:
+            if kernel_op.schedule is None:
                 name_values(kernel_op)
                 commands = choose_schedule(kernel_op, target)
                 if self.threads:
                     commands += thread_commands(kernel_op, commands)
                 chosen = schedule_text(commands)
                 if who is not None:
-                    chosen = best_schedule(kernel_op, chosen, target, self.beam, who)
+                    chosen = best_schedule(kernel_op, chosen, target, beam, who)
                 if chosen:
                     kernel_op.properties["schedule"] = StringAttr(chosen)
+
+
+def check_vectors(op: kernel.KernelOp, target: CpuTarget) -> None:
+    """Raise UopcError [bad-schedule] for a schedule, written by hand, with vectors wider than the
+    target's, or one that cannot be applied. Targets without vectors leave that to compilers."""
+    assert op.schedule is not None
+    if op.target is not None or target.vector_bytes == 0:
+        return
+    trial = op.clone()
+    apply_schedule(trial, op.schedule.data)
+    dag = LoopDag(trial)
+    for value, ranges in dag.free.items():
+        row = element_type(value.type)
+        if row is None or row.is_bool or isinstance(value.owner, loop.IndexOp | loop.RangeOp):
+            continue
+        for along in ranges:
+            wide = length_of(along) * row.bits // 8 if along.kind.data == "vector" else 0
+            if wide > target.vector_bytes:
+                name = along.result.name_hint
+                raise UopcError(
+                    "bad-schedule",
+                    f"kernel @{op.sym_name.data}: {length_of(along)} lanes of {row.name} along "
+                    f"'{name}' are {wide} bytes; a vector of {target.name} has "
+                    f"{target.vector_bytes}",
+                    hint=f"expected at most {target.vector_bytes * 8 // row.bits} lanes, or a "
+                    "target that is wider",
+                    location=location_of(op),
+                )
+    trial.erase(safe_erase=False)
 
 
 def choose_schedule(op: kernel.KernelOp, target: CpuTarget) -> list[Command]:

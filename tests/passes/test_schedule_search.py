@@ -171,3 +171,30 @@ func.func @rows(%x: tensor<64x512xf32>) -> tensor<64xf32> {
     monkeypatch.setenv("UOPC_BEAM", "1")
     assert uopc.compile(program).source == found.source
     assert {p.name: p.read_bytes() for p in tmp_path.glob("*.schedule")} == kept
+
+
+def test_level_two_searches():
+    module = parse_text(PRODUCT)
+    machine = Fake(lambda schedule: float(len(schedule)))
+    measure_with(lambda: machine)
+    SchedulePass(target="avx512", level=2).apply(None, module)  # type: ignore[arg-type]
+    assert machine.rounds
+    (kernel,) = (o for o in module.body.block.ops if isinstance(o, KernelOp))
+    assert kernel.schedule is not None
+
+
+def test_hand_written_vectors_fit_the_target():
+    wide = "split j = j0 j1:16:vector; order i j0 k"
+    for target in ("avx512", "portable"):
+        module = parse_text(PRODUCT.replace("{flops", f'{{schedule = "{wide}", flops'))
+        SchedulePass(target=target).apply(None, module)  # type: ignore[arg-type]
+        (kernel,) = (o for o in module.body.block.ops if isinstance(o, KernelOp))
+        assert kernel.schedule is not None
+        assert kernel.schedule.data == wide
+    module = parse_text(PRODUCT.replace("{flops", f'{{schedule = "{wide}", flops'))
+    with pytest.raises(UopcError) as caught:
+        SchedulePass(target="avx2").apply(None, module)  # type: ignore[arg-type]
+    assert caught.value.kind == "bad-schedule"
+    assert caught.value.message == (
+        "kernel @product: 16 lanes of f32 along 'j1' are 64 bytes; a vector of avx2 has 32"
+    )
