@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, VectorType, i64
@@ -12,6 +13,7 @@ from uopc.dialects.element_types import element_type
 from uopc.dialects.numbers import wrap
 
 
+@cache
 def vector_type(element: Attribute, width: int) -> VectorType[Attribute]:
     """A vector of `width` lanes."""
     return VectorType(element, [width])
