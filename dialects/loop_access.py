@@ -10,7 +10,7 @@ from abc import ABC
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import AffineMapAttr, IndexType, MemRefType, StringAttr
+from xdsl.dialects.builtin import AffineMapAttr, IndexType, MemRefType, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -218,9 +218,13 @@ class WritingOp(AccessOp, ABC):
 
 @irdl_op_definition
 class StoreOp(WritingOp):
-    """`uloop.store %v, %x[%i] : memref<4xf32>`: the element set, at most once for each."""
+    """`uloop.store %v, %x[%i] : memref<4xf32>`: the element set, at most once for each.
+
+    `uloop.store nontemporal %v, …` asks for vectors of it to be written past the caches: what is
+    stored is more than these hold."""
 
     name = "uloop.store"
+    nontemporal = opt_prop_def(UnitAttr)
 
     def __init__(
         self,
@@ -229,25 +233,41 @@ class StoreOp(WritingOp):
         indices: Sequence[SSAValue],
         map_: AffineMap,
         where: AffineMap | None = None,
+        *,
+        nontemporal: bool = False,
     ):
-        super().__init__(operands=[value, buffer, list(indices)], properties=maps(map_, where))
+        super().__init__(
+            operands=[value, buffer, list(indices)],
+            properties={
+                **maps(map_, where),
+                "nontemporal": UnitAttr() if nontemporal else None,
+            },
+        )
 
     def verify_(self) -> None:
         self.verify_writing()
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
+        printer.print_string(" " if self.nontemporal is None else " nontemporal ")
         printer.print_ssa_value(self.value)
         printer.print_string(", ")
         self.print_access(printer)
 
     @classmethod
     def parse(cls, parser: Parser) -> StoreOp:
+        nontemporal = parser.parse_optional_keyword("nontemporal") is not None
         value = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         access = Access(parser)
         resolved = parser.resolve_operand(value, access.type.element_type)
-        op = cls(resolved, access.buffer, access.indices, access.map, access.where)
+        op = cls(
+            resolved,
+            access.buffer,
+            access.indices,
+            access.map,
+            access.where,
+            nontemporal=nontemporal,
+        )
         op.attributes.update(access.attributes)
         return op
 

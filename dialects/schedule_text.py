@@ -9,8 +9,9 @@
                | merge R S as T                          two ranges become one, row-major
                | fuse R into S                           two ranges of equal ends become one
                | bound R = E finite?                     a range ends where nothing follows
-             | pad V R to N                            a tile has N places along R
-             | mark R KIND                             how a range runs
+               | pad V R to N                            a tile has N places along R
+               | stream                                  stores go past the caches
+               | mark R KIND                             how a range runs
                | order R …                               loops, outermost first
     KIND     ::= loop | unroll | vector | thread | block | lane
     SPACE    ::= local | shared                      shared: by the threads of a GPU's block
@@ -156,7 +157,15 @@ class Pad:
         return f"pad {self.value} {self.range} to {self.places}"
 
 
-Command = Contract | Split | Tile | Capture | Layout | Merge | Fuse | Bound | Pad | Mark | Order
+@dataclass(frozen=True)
+class Stream:
+    def __str__(self) -> str:
+        return "stream"
+
+
+Command = (
+    Contract | Split | Tile | Capture | Layout | Merge | Fuse | Bound | Pad | Stream | Mark | Order
+)
 
 
 def schedule_text(commands: list[Command]) -> str:
@@ -188,6 +197,7 @@ _FORMS = {
     "fuse": "fuse R into S",
     "bound": "bound R = E, an expression over ranges and sizes; finite at its end",
     "pad": "pad V R to N",
+    "stream": "stream",
     "mark": "mark R KIND",
     "order": "order R …",
 }
@@ -217,6 +227,8 @@ def _parse_command(line: str, word: str, rest: list[str]) -> Command | None:
     match word, rest:
         case "contract", []:
             return Contract()
+        case "stream", []:
+            return Stream()
         case "split", [name, "=", *parts]:
             chain = parts[-1:] == ["chain"]
             parsed = tuple(_part(line, p) for p in (parts[:-1] if chain else parts))

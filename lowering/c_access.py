@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects import memref, vector
+from xdsl.dialects.builtin import BoolAttr
 
 from uopc.lowering.c_address import element, pointer
 from uopc.lowering.c_lanes import INLINE, as_mask, converted, lanes_of, vector_expr
@@ -104,7 +105,12 @@ def vector_store(p: FunctionPrinter, op: vector.StoreOp) -> None:
     lanes = lanes_of(value)
     t = p.lanes_name(lanes)
     if lanes.count == lanes.width and not lanes.is_mask:
-        p.statement(f"*({t} *){where.at(UNARY)} = {value.text};")
+        wanted = op.properties.get("nontemporal") == BoolAttr.from_bool(True)
+        if wanted and lanes.bytes in _STREAMING:
+            p.streams = True
+            p.statement(f"{_stream(p, lanes)}({where.text}, {value.text});")
+        else:
+            p.statement(f"*({t} *){where.at(UNARY)} = {value.text};")
         return
     kind = "mask" if lanes.is_mask else lanes.element.key
     name = f"store_{lanes.count}_{kind}_{t}"
@@ -120,6 +126,55 @@ def vector_store(p: FunctionPrinter, op: vector.StoreOp) -> None:
         ),
     )
     p.statement(f"{name}({where.text}, {value.text});")
+
+
+_STREAMING = {16: ("SSE", "movntps"), 32: ("AVX", "movntps256"), 64: ("AVX512F", "movntps512")}
+"""By the bytes of a vector: what the machine must have, and gcc's name of the store."""
+
+
+def _stream(p: FunctionPrinter, lanes: Lanes) -> str:
+    """stream: a whole vector, past the caches where its place is aligned."""
+    t, size = p.lanes_name(lanes), lanes.bytes
+    feature, builtin = _STREAMING[size]
+    name = f"stream_{t}"
+    return p.prelude.need(
+        name,
+        lambda _: (
+            f"""{INLINE} void {name}({lanes.element.ctype} *p, {t} v)
+{{
+    typedef float floats __attribute__((vector_size({size}), may_alias));
+    if ((uintptr_t)p % {size} != 0) {{
+        *({t} *)p = v;
+        return;
+    }}
+#if defined(__clang__)
+    __builtin_nontemporal_store((floats)v, (floats *)p);
+#elif defined(__{feature}__)
+    __builtin_ia32_{builtin}((float *)p, (floats)v);
+#else
+    *({t} *)p = v;
+#endif
+}}"""
+        ),
+    )
+
+
+def end_streams(p: FunctionPrinter) -> None:
+    """Before a function returns: what it stored past the caches is seen by who waits for it."""
+    if not p.streams:
+        return
+    name = p.prelude.need(
+        "streams_end",
+        lambda _: (
+            """static inline void streams_end(void)
+{
+#if defined(__SSE__)
+    __builtin_ia32_sfence();
+#endif
+}"""
+        ),
+    )
+    p.statement(f"{name}();")
 
 
 def masked_load(p: FunctionPrinter, op: vector.MaskedLoadOp) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from xdsl.dialects import arith, func
 from xdsl.ir import Operation
 
+from uopc.lowering.c_access import end_streams
 from uopc.lowering.c_carried import Carried
 from uopc.lowering.c_float import float_literal
 from uopc.lowering.c_integer import constant_value
@@ -62,6 +63,7 @@ def _buffer_argument(p: FunctionPrinter, op: Operation, buffer: Buffer, paramete
 
 def return_values(p: FunctionPrinter, op: func.ReturnOp) -> None:
     """func.return."""
+    end_streams(p)
     results = [Carried(p, v, "", op).taken(p, v) for v in op.arguments]
     if not results:
         return

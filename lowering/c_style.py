@@ -79,6 +79,8 @@ class FunctionPrinter:
         """How the function's return type is called in C, for functions of several results."""
         self.used_arrays: set[str] = set()
         """C names of the globals that the body reads or writes."""
+        self.streams = False
+        """Whether it stores past the caches, which has to be over before it returns."""
         self.homes: dict[SSAValue, Expr] = {}
         """Values that are assigned to a variable as soon as they are computed."""
         self._pending: dict[SSAValue, Expr] = {}

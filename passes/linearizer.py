@@ -444,7 +444,18 @@ class Linearizer:
             store_scalar(block, kind, value, target, indices)
         else:
             value = scopes.as_vector(value, length_of(along), free)
-            store_vector(scopes, block, kind, value, target, expressions, along, mask)
+            past_caches = isinstance(op, loop.StoreOp) and op.nontemporal is not None
+            store_vector(
+                scopes,
+                block,
+                kind,
+                value,
+                target,
+                expressions,
+                along,
+                mask,
+                past_caches=past_caches,
+            )
         if mask.scalar:
             condition = scopes.all_at_least_zero(mask.scalar)
             block.add_op(scf.YieldOp())

@@ -166,7 +166,10 @@ class LoopRewriter:
                 if isinstance(op, loop.UpdateOp):
                     made = loop.UpdateOp(op.kind.data, stored, buffer, operands, map_, valid)
                 else:
-                    made = loop.StoreOp(stored, buffer, operands, map_, valid)
+                    nontemporal = op.nontemporal is not None
+                    made = loop.StoreOp(
+                        stored, buffer, operands, map_, valid, nontemporal=nontemporal
+                    )
             case loop.IndexOp():
                 exprs = [self.expr(e) for e in self.dag.expressions(op.map, op.indices)]
                 operands, map_ = self.loops.map_of(exprs)

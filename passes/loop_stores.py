@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import memref, scf, vector
+from xdsl.dialects.builtin import BoolAttr
 from xdsl.ir import Block, Region, SSAValue
 
 from uopc.dialects import loop
@@ -42,6 +43,8 @@ def store_vector(
     expressions: Sequence[Expr],
     along: loop.RangeOp,
     mask: Mask,
+    *,
+    past_caches: bool = False,
 ) -> None:
     """Store the lanes of a vector: at once where they are neighbours, else one by one."""
     shapes = [scopes.along(e, along) for e in expressions]
@@ -52,7 +55,10 @@ def store_vector(
         indices = [scopes.index(base) for base, _ in shapes]
         lane = lane_mask(scopes, mask, width)
         if lane is None:
-            block.add_op(vector.StoreOp.create(operands=[value, target, *indices]))
+            properties = {"nontemporal": BoolAttr.from_bool(True)} if past_caches else {}
+            block.add_op(
+                vector.StoreOp.create(operands=[value, target, *indices], properties=properties)
+            )
         else:
             block.add_op(vector.MaskedStoreOp.create(operands=[target, *indices, lane, value]))
         return

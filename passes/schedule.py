@@ -19,7 +19,8 @@ maps, never off names:
     reduction across      lanes and copies across the neighbours, in registers
     another order of      squares that are exchanged in registers
       reading than writing
-    anything else         plain loops, which C compilers turn into vectors themselves
+    anything else         plain loops, which C compilers turn into vectors themselves; vectors
+                          past the caches for results that these do not hold
 
 A kernel that has a schedule keeps it. docs/schedules.md teaches the language.
 """
@@ -49,6 +50,7 @@ from uopc.passes.schedule_products import product_schedule
 from uopc.passes.schedule_reductions import reduction_schedule
 from uopc.passes.schedule_rows import row_schedule
 from uopc.passes.schedule_search import best_schedule, measurer
+from uopc.passes.schedule_streams import stream_commands
 from uopc.passes.schedule_threads import thread_commands
 
 MOST_BEAM = 64
@@ -90,6 +92,7 @@ class SchedulePass(ModulePass):
             if kernel_op.schedule is None:
                 name_values(kernel_op)
                 commands = choose_schedule(kernel_op, target)
+                commands += stream_commands(kernel_op, commands, target)
                 if self.threads:
                     commands += thread_commands(kernel_op, commands)
                 chosen = schedule_text(commands)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from uopc.dialects import kernel, loop
@@ -41,6 +42,8 @@ def apply_command(op: kernel.KernelOp, command: Command) -> None:
             ApplyBound(op, command).run()
         case text.Pad():
             ApplyPad(op, command).run()
+        case text.Stream():
+            _stream(op, command)
         case text.Mark():
             _Mark(op, command).run()
         case text.Order():
@@ -402,6 +405,20 @@ class _Mark(LoopRewriter):
         if op is not self.range:
             return super().on_range(op)
         return self.copy_range(op, op.result.name_hint or "r", self.kind)
+
+
+def _stream(op: kernel.KernelOp, command: text.Stream) -> None:
+    """The vectors of all stores are written past the caches."""
+    written = [o for o in op.block.ops if isinstance(o, loop.StoreOp)]
+    updated = {o.buffer for o in op.block.ops if isinstance(o, loop.UpdateOp)}
+    if not written or any(o.buffer in updated for o in written):
+        raise bad_schedule(
+            command,
+            "an update reads what the kernel stores" if written else "the kernel stores nothing",
+            "expected stores that nothing reads",
+        )
+    for store in written:
+        store.properties["nontemporal"] = UnitAttr()
 
 
 def _order(op: kernel.KernelOp, command: text.Order) -> None:

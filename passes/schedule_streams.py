@@ -1,0 +1,87 @@
+"""Results larger than the caches: vectors of them are written past these.
+
+An ordinary store first reads what it overwrites into the cache, and drives out what is there. For
+a result of `STREAM_FROM_BYTES` or more neither is of use: who reads it next finds it in memory.
+
+    split j = j0 j1:2:unroll j2:16:vector; stream          # plain loops get vectors for it
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from uopc.dialects import kernel, loop
+from uopc.dialects.element_types import element_type
+from uopc.dialects.kernel_signature import buffer_of
+from uopc.dialects.schedule_text import Command, Mark, Part, Split, Stream, Tile
+from uopc.passes.cpu_targets import CpuTarget
+from uopc.passes.loop_dag import LoopDag
+from uopc.passes.schedule_facts import (
+    in_order,
+    is_evenly_guarded,
+    is_fixed,
+    is_gathered,
+    is_neighbours,
+    length,
+    loads_of,
+    name_of,
+    stores,
+)
+
+STREAM_FROM_BYTES = 1 << 25
+"""About what the last cache of a server keeps for two cores."""
+_COPIES = 2
+
+
+def stream_commands(op: kernel.KernelOp, chosen: list[Command], target: CpuTarget) -> list[Command]:
+    """What to add to a kernel's schedule for its result to go past the caches; none for small
+    ones, and where nothing is a vector."""
+    dag = LoopDag(op)
+    written = stores(dag)
+    if len(written) != 1 or any(isinstance(s, loop.UpdateOp) for s in dag.statements):
+        return []
+    shape = buffer_of(written[0].buffer).get_shape()
+    row = element_type(written[0].value.type)
+    if row is None or row.is_bool or min(shape, default=1) < 0:
+        return []
+    if prod(shape) * row.bytes < STREAM_FROM_BYTES:
+        return []
+    if any(isinstance(c, Tile) and c.space == "register" for c in chosen):
+        return []  # squares of a transpose: so many rows at a time are slower past the caches
+    if any(_makes_vectors(command) for command in chosen):
+        return [Stream()]
+    if chosen or dag.guard_ranges or len(dag.statements) != 1:
+        return []
+    along = _along(dag, written[0])
+    lanes = target.vector_bytes // row.bytes
+    if along is None or length(dag, along) < lanes * _COPIES:
+        return []
+    name = name_of(along)
+    copies, vector = Part(f"{name}1", _COPIES, "unroll"), Part(f"{name}2", lanes, "vector")
+    return [Split(name, (Part(f"{name}0", None, None), copies, vector)), Stream()]
+
+
+def _makes_vectors(command: Command) -> bool:
+    if isinstance(command, Mark):
+        return command.kind == "vector"
+    return isinstance(command, Split) and any(part.kind == "vector" for part in command.parts)
+
+
+def _along(dag: LoopDag, store: loop.StoreOp) -> loop.RangeOp | None:
+    """The range along which an elementwise kernel writes and reads neighbours of one width."""
+    bits = {
+        row.bits
+        for op in dag.position
+        if not isinstance(op, loop.RangeOp | loop.IndexOp)
+        for result in op.results
+        if (row := element_type(result.type)) is not None and not row.is_bool
+    }
+    if len(bits) != 1 or not bits <= {32, 64}:
+        return None
+    for along in in_order(dag, dag.free_of_statement[store]):
+        loads = loads_of(dag, [store.value])
+        together = all(is_neighbours(dag, o, along) or is_fixed(dag, o, along) for o in loads)
+        if is_neighbours(dag, store, along) and together:
+            even = is_evenly_guarded(dag, along) and not is_gathered(dag, along)
+            return along if even and along.constant_end is not None else None
+    return None
