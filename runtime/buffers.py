@@ -11,7 +11,8 @@ import ctypes
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakSet, finalize
 
 import numpy as np
 
@@ -108,27 +109,57 @@ def fresh_output(shape: Shape, dtype: np.dtype[Any], size: int) -> tuple[Array, 
 
 
 class Workspaces:
-    """Storage for temporaries: allocated at the first call, kept, and used again.
+    """Storage for a plan's temporaries, in an arena that all plans share.
 
     A call takes a workspace and puts it back, so that calls which run at the same time each have
-    their own, and as many exist as there ever were calls at one time. No lock is needed: taking
-    from and adding to a list are single steps of the interpreter.
+    their own, and as many exist as there ever were calls at one time. One that is too small for a
+    plan is let go, so plans that run one after the other use one arena, as large as the largest
+    of them needs; when that plan is dropped, so is what the others do not need. No lock is
+    needed: taking from and adding to a list are single steps of the interpreter.
     """
+
+    _idle: ClassVar[list[Array]] = []
+    """The largest at the end."""
+    _sizes: ClassVar[WeakSet[Workspaces]] = WeakSet()
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._idle: list[Array] = []
+        self._sizes.add(self)
+        finalize(self, _trim_workspaces).atexit = False
 
     def take(self) -> Array:
         """A workspace that no other call uses. Raises `out-of-memory`."""
         try:
-            return self._idle.pop()
+            found = self._idle.pop()
         except IndexError:
             return empty_aligned((self.size,), _BYTE)
+        if found.nbytes >= self.size:
+            return found
+        del found  # before there is a larger one
+        return empty_aligned((self.size,), _BYTE)
 
     def give(self, workspace: Array) -> None:
         """Put a workspace back."""
-        self._idle.append(workspace)
+        idle = self._idle
+        if idle and idle[-1].nbytes > workspace.nbytes:
+            idle.insert(0, workspace)
+        else:
+            idle.append(workspace)
+
+    @classmethod
+    def trim(cls) -> None:
+        """Let go of what is larger than any plan needs."""
+        needed = max((each.size for each in list(cls._sizes)), default=0)
+        cls._idle[:] = [each for each in cls._idle if each.nbytes <= needed]
+
+    @classmethod
+    def kept(cls) -> int:
+        """Bytes that no call uses now."""
+        return sum(each.nbytes for each in cls._idle)
+
+
+def _trim_workspaces() -> None:
+    Workspaces.trim()
 
 
 # -- checking --------------------------------------------------------------------------------------
