@@ -12,7 +12,8 @@ is read off (lowering/describe.py), and the rest turns it into loops that the em
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -227,15 +228,28 @@ def compile_own(
         shown.enter("the C compiler")
         if request.target == "cuda":
             return _load_for_cuda(lowered, request, start)
-        executable = load_program(
-            lowered.program(),
-            lowered.chosen(request.function),
-            options=CompileOptions(opt_level=request.opt_level, target_flags=target_flags(request)),
-            debug=request.debug,
-            debug_program=lambda: lowered.program(static_kernels=False),
-        )
+        with phases(instruments, "print C"):
+            program = lowered.program()
+        options = CompileOptions(opt_level=request.opt_level, target_flags=target_flags(request))
+        with phases(instruments, f"C compiler -O{request.opt_level}, load"):
+            executable = load_program(
+                program,
+                lowered.chosen(request.function),
+                options=options,
+                debug=request.debug,
+                debug_program=lambda: lowered.program(static_kernels=False),
+            )
     executable.schedule_seconds = time.perf_counter() - start
     return executable
+
+
+@contextmanager
+def phases(instruments: Sequence[Instrument], label: str) -> Generator[None]:
+    """A phase of each instrument, around work that is no pass."""
+    with ExitStack() as stack:
+        for instrument in instruments:
+            stack.enter_context(instrument.phase(label))
+        yield
 
 
 def _watched(request: CompileRequest) -> Sequence[Instrument]:

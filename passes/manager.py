@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -45,6 +45,10 @@ class Instrument:
     Of several instruments the last sits closest to the pass: `before_` methods are called in
     order, `after_` methods in reverse.
     """
+
+    def phase(self, label: str) -> AbstractContextManager[object]:
+        """Around work that is no pass, such as the C compiler's."""
+        return nullcontext()
 
     def before_pass(self, module_pass: ModulePass, module: ModuleOp) -> None:
         """Called when the pass is about to run."""

@@ -106,6 +106,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--check", action="store_true", help="compare with the reference semantics on numpy")
     add("--output", "-o", metavar="FILE", help="write the results to an .npz, or a .npy for one")
     add("--quiet", "-q", action="store_true", help="do not print the results")
+    add("--timing", action="store_true", help="write where the time goes to standard error")
     add("--show-traceback", action="store_true", help="show where an error was raised")
     return parser  # fmt: skip
 
@@ -120,11 +121,14 @@ def run_file(options: argparse.Namespace) -> int:
     """Do what the options say; the exit status. Raises UopcError."""
     from uopc.frontend.compile import CompileRequest, compile_request, read_program
     from uopc.frontend.stablehlo import read_stablehlo, speaks_stablehlo
+    from uopc.passes.timing import Timing
 
+    timing = Timing()
     loaded = _onnx(options) if options.file.endswith(".onnx") else None
-    module = read_program(_program(options.file)) if loaded is None else loaded[0]
-    if speaks_stablehlo(module):
-        module, options.function = read_stablehlo(module, options.function)
+    with timing.phase("read"):
+        module = read_program(_program(options.file)) if loaded is None else loaded[0]
+        if speaks_stablehlo(module):
+            module, options.function = read_stablehlo(module, options.function)
     request = CompileRequest(
         target=options.target,
         function=options.function,
@@ -135,7 +139,7 @@ def run_file(options: argparse.Namespace) -> int:
         target_cpu=options.target_cpu,
         beam=options.beam,
     )
-    executable = compile_request(module, request)
+    executable = compile_request(module, request, [timing] if options.timing else ())
     plan: Plan = executable.plan
     if options.show in ("plan", "all"):
         from uopc.lowering.plan_text import plan_table
@@ -147,7 +151,10 @@ def run_file(options: argparse.Namespace) -> int:
     if options.show == "resources":
         print(_resources(executable, sizes))
     inputs = _inputs(plan, sizes, options) if loaded is None else loaded[1]
-    results = _call(executable, inputs, sizes)
+    with timing.phase("first call"):
+        results = _call(executable, inputs, sizes)
+    if options.timing:
+        timing.write_table(sys.stderr)
     for name, value in results.items():
         if not options.quiet:
             _print_result(name, value)

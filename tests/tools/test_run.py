@@ -53,6 +53,19 @@ def test_results_of_arrays_from_files(run, form, target):
     assert sorted(path.name for path in Path().glob("out*")) == ["out.npz"]
 
 
+@pytest.mark.parametrize("target", ["c", "interpreter"])
+def test_timing_tells_where_the_time_goes(run, target):
+    status, out, err = run("--timing", "-q", "--target", target)
+    assert (status, out) == (0, "")
+    labels = [line.split(maxsplit=2)[-1].split("  ")[-1] for line in err.splitlines()]
+    assert labels[2] == "read"
+    assert labels[-2:] == ["first call", "total"]
+    if target == "c":
+        assert "print C" in labels
+        assert "C compiler -O2, load" in labels
+        assert any(label.endswith("linearize") for label in labels)
+
+
 def test_one_result_as_npy_and_bf16_through_files(run):
     text = """func.func @main(%x: tensor<2xbf16>) -> tensor<2xbf16> {
   %y = utensor.add %x, %x : tensor<2xbf16>
