@@ -77,7 +77,7 @@ def type_name(dtype: DTypeLike | ElementType) -> str:
     elif dtype in _PYTHON_TYPES:
         return _PYTHON_TYPES[dtype]
     try:
-        row = element_type_of_numpy(np.dtype(dtype).newbyteorder("="))
+        row = _row_of_numpy(np.dtype(dtype))
     except TypeError:
         row = None
     if row is None:
@@ -87,6 +87,12 @@ def type_name(dtype: DTypeLike | ElementType) -> str:
             "expected one of " + ", ".join(t.name for t in ELEMENT_TYPES),
         )
     return row.name
+
+
+@functools.lru_cache(maxsize=64)
+def _row_of_numpy(dtype: np.dtype[Any]) -> ElementType | None:
+    """The row of a numpy dtype, in whatever order its bytes are."""
+    return element_type_of_numpy(dtype.newbyteorder("="))
 
 
 # -- arrays ----------------------------------------------------------------------------------------
@@ -151,6 +157,8 @@ def converted(array: Array, type_: str) -> Array:
     """An owned array in an element type, numbers converted as utensor.cast does."""
     if array.dtype.kind == "f" and not element_type_named(type_).is_float and type_ != "i1":
         return owned_copy(_saturated(array.astype(np.float64), type_), type_)
+    if array.dtype == numpy_dtype(type_):
+        return owned_copy(array, type_)
     with np.errstate(over="ignore"):
         return owned_copy(array, type_)
 
