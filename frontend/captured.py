@@ -102,6 +102,9 @@ def captured(function: Any, arguments: Iterable[Any]) -> list[Watch]:
         contents = _same_contents(value, path.rpartition(" ")[2])
         if contents is not None:
             watches.append(Watch(f"{path} contents", (holder, ANY_NAME), contents, False))
+        hides = _hides_nothing(value)
+        if hides is not None:
+            watches.append(Watch(f"{path} class attributes", (holder, ANY_NAME), hides, False))
         for get, label, key in _places(value):
             found = get()
             here, there = (holder, key), f"{path} {label}"
@@ -194,6 +197,45 @@ def _of_object(value: Any) -> list[Place]:
         return found
     for name in _slots(cls):
         found.append((_slot(reference or (lambda: value), name), f".{name}", name))
+    return found
+
+
+def _hides_nothing(value: Any) -> Check | None:
+    """Whether an object still has none of its own for what it reads of its class, all at once; None
+    for what has no attributes, or cannot hide any."""
+    cls = _class_of(value)
+    own: Any = getattr(value, "__dict__", None)
+    if not isinstance(own, dict) or isinstance(value, type | types.FunctionType | Tensor):
+        return None
+    hidden = _hideable(cls) - cast("dict[str, Any]", own).keys()
+    reference = _weakly(value)
+    if not hidden or reference is None:
+        return None
+
+    def check() -> str:
+        now = reference()
+        if now is None or hidden.isdisjoint(now.__dict__):
+            return ""
+        return (
+            f"a {cls.__name__} has got {', '.join(sorted(hidden & now.__dict__.keys()))} of its own"
+        )
+
+    return check
+
+
+def _hideable(cls: type) -> set[str]:
+    """The attributes of a class that an object's own would hide: all but those of the language's
+    classes and the methods of ours."""
+    found: set[str] = set()
+    for each in cls.__mro__[:-1]:
+        ours = is_ours(each.__module__)
+        if _is_foreign(each.__module__) and not ours:
+            continue
+        for key, value in vars(each).items():
+            is_data = not hasattr(cast("object", value), "__get__")
+            is_method = isinstance(value, types.FunctionType) and not ours
+            if not key.startswith("__") and (is_data or is_method):
+                found.add(key)
     return found
 
 

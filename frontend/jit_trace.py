@@ -319,7 +319,13 @@ def _no_open_graph(tensor: Tensor) -> None:
 
 def _alive(reference: weakref.ref[Tensor]) -> Any:
     tensor = reference()
-    assert tensor is not None, "guards look first"
+    if tensor is None:
+        raise UopcError(
+            "captured-tensor",
+            "a jitted function gave a name outside of it another tensor, and the one it had before "
+            "is gone",
+            hint="change it in place: c += 1, c.assign(c + 1), or return the new one",
+        )
     return tensor
 
 

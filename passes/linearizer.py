@@ -34,6 +34,7 @@ from uopc.passes.loop_tiles import (
     in_registers,
     is_simpler_flat,
     keep_row,
+    places_read,
 )
 from uopc.passes.loop_values import Values
 from uopc.passes.scalar_builder import INDEX
@@ -395,7 +396,9 @@ class Linearizer:
     def allocate(self, op: loop.TileOp) -> None:
         """A tile's storage, in the scope where it is filled."""
         shape = list(kernel.buffer_of(op.result).get_shape())
-        stored = [prod(shape)] if is_simpler_flat(self.dag, op.result) else shape
+        places = places_read(self.dag, op)
+        flat = places > prod(shape) or is_simpler_flat(self.dag, op.result)
+        stored = [places] if flat else shape
         made = memref.AllocaOp.get(op.value.type, shape=stored)
         self.scopes.top.block.add_op(made)
         made.memref.name_hint = op.result.name_hint or "tile"

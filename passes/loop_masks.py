@@ -72,9 +72,8 @@ def lane_mask(scopes: Scopes, mask: Mask, width: int) -> SSAValue | None:
         if result is None:
             result = made
         else:
-            result = scopes.top.builder.op(
-                arith.AndIOp, result, made, result=made.type, properties={}
-            )
+            scope = scopes.scope_of(scopes.dag.free_in([base for base, _ in mask.lanes]))
+            result = scope.builder.op(arith.AndIOp, result, made, result=made.type, properties={})
     return result
 
 

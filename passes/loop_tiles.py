@@ -54,6 +54,18 @@ def is_simpler_flat(dag: LoopDag, buffer: SSAValue) -> bool:
     return False
 
 
+def places_read(dag: LoopDag, op: loop.TileOp) -> int:
+    """How many places a flat tile has to have: its own, and those that lanes read behind its end,
+    of which nothing is kept."""
+    shape = buffer_of(op.result).get_shape()
+    places = prod(shape)
+    for use in op.result.uses:
+        if isinstance(use.operation, loop.ReadOp):
+            expressions = dag.expressions(use.operation.map, use.operation.indices)
+            places = max(places, flat_index(expressions, shape).bounds[1] + 1)
+    return places
+
+
 def flattened(block: Block, buffer: SSAValue) -> SSAValue:
     """A buffer as one of rank 1; the view is added to a block."""
     type_ = buffer_of(buffer)

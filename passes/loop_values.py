@@ -234,10 +234,12 @@ class Values(Scopes):
         lane = lane_mask(self, mask, width)
         if lane is not None and not mask.scalar:
             return lane
-        wide = self.as_vector(scalar, width, self.dag.free[op.result])
+        # Each where it is known and no deeper: others may ask for it when this loop is closed.
+        wide = self.as_vector(scalar, width, self.dag.free_in(mask.scalar))
         if lane is None:
             return wide
-        return self.top.builder.op(arith.AndIOp, lane, wide, properties={})
+        scope = self.scope_of(self.dag.free[op.result])
+        return scope.builder.op(arith.AndIOp, lane, wide, properties={})
 
     def _clamp(self, op: loop.ValueOp, scope: Scope) -> SSAValue:
         """A number as an index between bounds; clamped before it is narrowed."""

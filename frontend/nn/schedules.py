@@ -31,6 +31,7 @@ class LRSchedule:
         self.optimizer = optimizer
         self.first_rates = [group["lr"] for group in optimizer.groups]
         self.steps = 0
+        self._told: dict[str, Tensor] = {}
         self.go_to(0)
 
     def factor(self, step: int) -> float:
@@ -58,8 +59,13 @@ class LRSchedule:
             np.array(self.first_rates, np.float64), dtype="f64")}  # fmt: skip
 
     def state_children(self) -> Iterator[tuple[str, Any]]:
-        """What state.py finds here: nothing, as these are no tensors."""
-        return iter(())
+        """What state.py finds here: the numbers as tensors, made anew each time."""
+        self._told = self.state_dict()
+        return iter(self._told.items())
+
+    def state_loaded(self) -> None:
+        """Called when the tensors told last have been given the values of a checkpoint."""
+        self.load_state_dict(self._told)
 
     def load_state_dict(self, tensors: Mapping[str, Any]) -> None:
         """Go on where `state_dict` was taken. Raises UopcError [wrong-state]."""

@@ -84,7 +84,8 @@ def load_state_dict(model: Any, tensors: Mapping[str, Any], strict: bool = True)
     [wrong-state] for names that are missing or too many, unless `strict` is false, and for
     another shape.
     """
-    own = get_state_dict(model)
+    objects = dict(named_objects(model))
+    own = {n: v for n, v in objects.items() if isinstance(v, Tensor)}
     missing = [name for name in own if name not in tensors]
     extra = [name for name in tensors if name not in own]
     if strict and (missing or extra):
@@ -104,6 +105,9 @@ def load_state_dict(model: Any, tensors: Mapping[str, Any], strict: bool = True)
     for name, value in values.items():
         own[name].assign(value.detach())
     Tensor.realize_all(*[own[name] for name in values])
+    for each in objects.values():
+        if (loaded := getattr(each, "state_loaded", None)) is not None:
+            loaded()
 
 
 # -- state that layers change ----------------------------------------------------------------------

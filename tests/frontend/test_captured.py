@@ -192,4 +192,50 @@ def test_what_is_replaced_and_never_read_is_let_be():
 def test_watches_of_a_model_are_few():
     """They are looked at in each call."""
     layers = [nn.Linear(4, 4) for _ in range(50)]
-    assert len(captured(lambda x: [layer(x) for layer in layers], [])) < 120
+    assert len(captured(lambda x: [layer(x) for layer in layers], [])) < 170
+
+
+def test_evaluation_mode_set_after_the_trace():
+    layer = nn.Dropout(0.5)
+    jitted = uopc.jit(lambda x: layer(x))
+    x = Tensor.ones(64)
+    for _ in range(3):
+        assert (jitted(x).numpy() != 1).any()
+    layer.eval()
+    with pytest.warns(UserWarning, match="traced again"):
+        assert (jitted(x).numpy() == 1).all()
+
+
+def test_an_attribute_that_hides_the_class_one():
+    class Signed:
+        negated = False
+
+        def turned(self, x: Tensor) -> Tensor:
+            return -x if self.negated else x
+
+        def __call__(self, x: Tensor) -> Tensor:
+            return self.turned(x)
+
+    signed = Signed()
+    jitted = uopc.jit(lambda x: signed(x))
+    x = Tensor.ones(2)
+    for _ in range(3):
+        assert jitted(x).tolist() == [1, 1]
+    signed.negated = True
+    with pytest.warns(UserWarning, match="traced again"):
+        assert jitted(x).tolist() == [-1, -1]
+    signed.turned = lambda x: x * 5  # type: ignore[method-assign]
+    with pytest.warns(UserWarning, match="traced again"):
+        assert jitted(x).tolist() == [5, 5]
+
+
+def test_a_name_outside_that_is_bound_anew():
+    held = [Tensor([0.0]).realize()]
+
+    @uopc.jit
+    def added(x: Tensor) -> Tensor:
+        held[0] = held[0] + 1
+        return x + held[0]
+
+    with pytest.raises(uopc.UopcError, match="captured-tensor"):
+        added(Tensor([0.0]))

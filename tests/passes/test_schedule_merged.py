@@ -53,3 +53,27 @@ def test_odd_images(size: tuple[int, ...]):
     if compiled.size * c * k * k < 200_000:
         interpreted = uopc.from_stablehlo(text, "interpreter:linear")(*arrays)
         assert interpreted.tobytes() == compiled.tobytes()
+
+
+@pytest.mark.parametrize("target", ["avx512", "avx2", "sse2"])
+def test_lanes_behind_the_last_column(target: str):
+    """Merged columns that are no whole vectors: a panel has room for what is read and not kept."""
+    size = (1, 2, 15, 4, 16, 1, 0)
+    n, c, h, w, o, k, _ = size
+    rng = np.random.default_rng(4)
+    shapes = [(n, c, h, w), (o, c, k, k), (o, 1, 1), (n, o, h, w)]
+    arrays = [rng.standard_normal(s).astype(np.float32) for s in shapes]
+    interpreted = uopc.from_stablehlo(convolution(size), "interpreter:linear", target_cpu=target)(
+        *arrays
+    )
+    np.testing.assert_allclose(interpreted, expected(size, arrays), 1e-4, 1e-4)
+
+
+def test_a_mask_that_some_copies_share():
+    """Half of the lanes' conditions never hold: one truth value for all, known outside of loops."""
+    i = uopc.Tensor.arange(17).reshape(17, 1)
+    j = uopc.Tensor.arange(17).reshape(1, 17)
+    ones = uopc.Tensor(np.ones((17, 4), np.float32))
+    found = ((j <= i) | (j < 3)).where(ones @ ones.mT, 0.0).numpy()
+    rows, columns = np.ogrid[:17, :17]
+    assert (found == np.where((columns <= rows) | (columns < 3), 4, 0)).all()

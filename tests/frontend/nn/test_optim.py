@@ -331,3 +331,22 @@ def test_a_schedule_goes_on_where_it_was():
     again.step()
     schedule.step()
     assert again.get_last_lr() == schedule.get_last_lr()
+
+
+def test_a_schedule_is_part_of_a_checkpoint():
+    def made() -> tuple[nn.Linear, nn.SGD, nn.CosineLR]:
+        layer = nn.Linear(3, 2)
+        optimizer = nn.SGD(nn.get_parameters(layer), lr=0.1)
+        return layer, optimizer, nn.CosineLR(optimizer, steps=20, warmup=3)
+
+    first, second = made(), made()
+    for _ in range(8):
+        first[2].step()
+    names = ("model", "optimizer", "schedule")
+    state = nn.get_state_dict(dict(zip(names, first, strict=True)))
+    nn.load_state_dict(dict(zip(names, second, strict=True)), state)
+    for _ in range(6):
+        first[2].step()
+        second[2].step()
+    assert second[2].steps == 14
+    assert second[2].get_last_lr() == first[2].get_last_lr()
