@@ -110,7 +110,7 @@ def find_attention(dag: LoopDag) -> Attention | None:
     if not all(_takes(dag, found, statement) for statement in inner):
         return None
     uneven = any(is_gathered(dag, r) for r in (down, across, keys))
-    if uneven or not is_evenly_guarded(dag, down) or not found.scores:
+    if uneven or not is_evenly_guarded(dag, down) or len(found.scores) != 1:
         return None
     return found
 

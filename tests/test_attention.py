@@ -189,3 +189,16 @@ def test_the_mask_ends_the_loops():
     (kernel,) = (op for op in module.body.block.ops if isinstance(op, KernelOp))
     assert kernel.schedule is not None
     assert kernel.schedule.data.count("bound ") == 6
+
+
+def test_two_products_of_scores_are_cut():
+    """As the gradient of the queries has them, and scores that are sums of two."""
+    r = np.random.default_rng(0).standard_normal
+    q, k, v, w = (uopc.Tensor(r((16, 4)).astype(np.float32), requires_grad=True) for _ in range(4))
+    (q.scaled_dot_product_attention(k, v) * w.detach()).sum().backward()
+    assert np.isfinite(q.grad.numpy()).all()
+    a, b, c, d = (x.detach() for x in (q, k, v, w))
+    found = (((a @ b.mT) + (c @ d.mT)).softmax(-1) @ b).numpy()
+    a, b, c, d = (x.numpy().astype(np.float64) for x in (a, b, c, d))
+    e = np.exp(a @ b.T + c @ d.T)
+    np.testing.assert_allclose(found, e / e.sum(-1, keepdims=True) @ b, 1e-5, 1e-5)

@@ -150,7 +150,7 @@ def _take_rows(found: Attention, axis: int, at: Access) -> bool:
         found.inside.add(op)
         pending.extend(op.operands)
     found.reductions = scores | rows
-    return bool(scores) and bool(rows)
+    return len(scores) == 1 and bool(rows)
 
 
 def _is_score(loops: Loops, op: ReduceOp, at: Access, axis: int) -> bool:
