@@ -164,6 +164,11 @@ _known: dict[tuple[object, ...], tuple[AffineMap, list[Expr]]] = {}
 _MOST_KNOWN = 4096
 
 
+def forget_maps() -> None:
+    """Let go of what maps were evaluated to, and of the kernels whose ranges these name."""
+    _known.clear()
+
+
 def from_affine_expr(
     affine: AffineExpr, dims: Sequence[Expr], symbols: Sequence[Expr] = ()
 ) -> Expr:

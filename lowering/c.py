@@ -138,7 +138,7 @@ def _file(symbols: Symbols, prelude: Prelude, functions: list[CFunction], cpp_gu
     opening: list[str] = [_includes(prelude)]
     lines = (line for each in functions for text in (each.before, each.body) for line in text)
     heads = (head for s in signatures for head in (s.result, *(p.ctype for p in s.parameters)))
-    if any(map(_FLOATS.search, (*lines, *heads, *prelude.helper_texts()))):
+    if any(map(_FLOATS.search, (*lines, *heads, *prelude.helpers().values()))):
         opening.append(_CONTRACT)
     if prelude.type_lines():
         opening.append(_VECTOR_PRAGMA)

@@ -49,7 +49,3 @@ class Prelude:
     def helpers(self) -> dict[str, str]:
         """The function definitions by their names."""
         return dict(self._texts)
-
-    def helper_texts(self) -> list[str]:
-        """The function definitions."""
-        return list(self._texts.values())

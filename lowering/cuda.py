@@ -121,7 +121,7 @@ class _Emitter:
         constants = [self.array(op) for op in self.symbols.global_ops.values()]
         if constants:
             sections.append("\n".join(['extern "C" {', *constants, "}"]))
-        sections += self.prelude.helper_texts()
+        sections += self.prelude.helpers().values()
         if heads:
             sections.append("\n".join(heads))
         names = {s: f.name for s, f in self.symbols.functions.items()}

@@ -58,6 +58,7 @@ from uopc.passes.schedule_facts import (
     loads_of,
     name_of,
 )
+from uopc.passes.schedule_names import FreshNames, ranges_by_name
 
 THREADS = 256
 THREADS_OF_A_LONG_ROW = 512
@@ -140,21 +141,6 @@ def choose_gpu_schedule(
     return [c for store in stores for c in _elements(dag, store, vectors_from)]
 
 
-class Names:
-    """Names for new ranges that no range of the kernel has."""
-
-    def __init__(self, dag: LoopDag) -> None:
-        self.taken = {name_of(o) for o in dag.position if isinstance(o, loop.RangeOp)}
-
-    def fresh(self, base: str) -> str:
-        name, number = base, 1
-        while name in self.taken:
-            number += 1
-            name = f"{base}{number}"
-        self.taken.add(name)
-        return name
-
-
 def merged(ranges: Sequence[loop.RangeOp]) -> tuple[str, list[Command]]:
     """The commands that make one range of several, and its name: that of the first."""
     first, *others = map(name_of, ranges)
@@ -189,7 +175,7 @@ def _elements(dag: LoopDag, store: loop.StoreOp, vectors_from: int) -> list[Comm
         outer = [r for r in ranges[-3:-1] if length(dag, r) <= MOST_BLOCKS]
         commands += [Mark(name_of(r), "block") for r in outer]
         ranges = ranges[-1:]
-    names = Names(dag)
+    names = FreshNames(ranges_by_name(dag.kernel))
     elements = count(dag, ranges)
     copies = _neighbours(dag, store, ranges) if elements >= vectors_from else 1
     block, lane = names.fresh(f"{name}b"), names.fresh(f"{name}t")
@@ -235,7 +221,7 @@ def _one_block(dag: LoopDag, store: loop.StoreOp) -> list[Command]:
         ranges = ranges[-1:]
     name, commands = merged(ranges)
     threads = threads_for(count(dag, ranges))
-    names = Names(dag)
+    names = FreshNames(ranges_by_name(dag.kernel))
     outer, lane = names.fresh(f"{name}0"), names.fresh(f"{name}t")
     return [*commands, Split(name, (Part(outer, None, None), Part(lane, threads, "lane")))]
 
@@ -283,7 +269,7 @@ def _share(
     longest: int,
 ) -> list[Command]:
     commands: list[Command] = []
-    names = Names(dag)
+    names = FreshNames(ranges_by_name(dag.kernel))
     order: list[str] = []
     few = count(dag, rows) < FEW_ROWS // 8
     lanes = threads_for(longest, THREADS_OF_A_LONG_ROW if few else THREADS)
@@ -309,7 +295,7 @@ def _share(
 
 
 def _over_lanes(
-    dag: LoopDag, ranges: Sequence[loop.RangeOp], lanes: int, names: Names
+    dag: LoopDag, ranges: Sequence[loop.RangeOp], lanes: int, names: FreshNames
 ) -> list[Command]:
     """Steps that lanes take in turn: along the last range if it is long enough, else along all."""
     commands: list[Command] = []

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException, ShrinkException
 
+from uopc.dialects.affine import forget_maps
 from uopc.dialects.errors import UopcError
 from uopc.dialects.locations import clip_message
 from uopc.dialects.verification import verify_module
@@ -98,23 +99,26 @@ def run_passes(
     for any other exception in a pass.
     """
     with garbage_collector_off():
-        for module_pass in passes:
-            for instrument in instruments:
-                instrument.before_pass(module_pass, module)
-            try:
-                _apply(context, module, module_pass)
-                for instrument in reversed(instruments):
-                    instrument.after_pass(module_pass, module)
+        try:
+            for module_pass in passes:
                 for instrument in instruments:
-                    instrument.before_verify(module_pass, module)
-                if verify:
-                    _verify_after(module, module_pass)
-            except (UopcError, InternalError):
+                    instrument.before_pass(module_pass, module)
+                try:
+                    _apply(context, module, module_pass)
+                    for instrument in reversed(instruments):
+                        instrument.after_pass(module_pass, module)
+                    for instrument in instruments:
+                        instrument.before_verify(module_pass, module)
+                    if verify:
+                        _verify_after(module, module_pass)
+                except (UopcError, InternalError):
+                    for instrument in reversed(instruments):
+                        instrument.after_failure(module_pass, module)
+                    raise
                 for instrument in reversed(instruments):
-                    instrument.after_failure(module_pass, module)
-                raise
-            for instrument in reversed(instruments):
-                instrument.after_verify(module_pass, module)
+                    instrument.after_verify(module_pass, module)
+        finally:
+            forget_maps()  # they hold what the passes made of kernels
 
 
 def _apply(context: Context, module: ModuleOp, module_pass: ModulePass) -> None:

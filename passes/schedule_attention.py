@@ -40,7 +40,7 @@ from uopc.dialects.schedule_text import (
 )
 from uopc.passes.apply_schedule import apply_schedule
 from uopc.passes.cpu_targets import CpuTarget
-from uopc.passes.loop_dag import LoopDag, own_ranges
+from uopc.passes.loop_dag import LoopDag, Ranges, own_ranges
 from uopc.passes.schedule_facts import (
     accesses_of,
     in_order,
@@ -51,6 +51,7 @@ from uopc.passes.schedule_facts import (
     product_of,
     stores,
 )
+from uopc.passes.schedule_names import FreshNames
 
 MOST_BLOCK_BYTES = 1 << 20
 """What the tiles of a block of rows may take: they lie on the stack, and in the level 2 cache."""
@@ -70,10 +71,10 @@ class Attention:
     weights: SSAValue
     """The factor of the last product that is computed from tiles."""
     bits: int
-    scores: list[tuple[loop.ReduceOp, SSAValue]] = field(
-        default_factory=list[tuple[loop.ReduceOp, SSAValue]]
-    )
-    """The products inside, each with the factor that depends on the query."""
+    scores: loop.ReduceOp | None = None
+    """The product inside."""
+    query: SSAValue | None = None
+    """Its factor that depends on the query."""
     tiles: list[loop.TileOp] = field(default_factory=list[loop.TileOp])
     sums: list[loop.ReduceOp] = field(default_factory=list[loop.ReduceOp])
     """The reductions of rows."""
@@ -110,8 +111,10 @@ def find_attention(dag: LoopDag) -> Attention | None:
     if not all(_takes(dag, found, statement) for statement in inner):
         return None
     uneven = any(is_gathered(dag, r) for r in (down, across, keys))
-    if uneven or not is_evenly_guarded(dag, down) or len(found.scores) != 1:
+    if uneven or not is_evenly_guarded(dag, down) or found.scores is None:
         return None
+    if found.query is None or dag.free[found.query] & _inner(found):
+        return None  # a query that differs from key to key is no row to pack
     return found
 
 
@@ -131,8 +134,10 @@ def _takes(dag: LoopDag, found: Attention, statement: Operation) -> bool:
     if product is not None and product.result is statement.values[0]:
         queries = [o for o in product.operands if found.down in dag.free[o]]
         if len(queries) == 1 and not any(_reads_tiles(dag, o) for o in product.operands):
-            found.scores.append((statement, queries[0]))
-            return not (dag.free[queries[0]] - own & _inner(found))
+            if found.scores is not None:
+                return False
+            found.scores, found.query = statement, queries[0]
+            return True
     found.sums.append(statement)
     return len(own) == 1 and all(
         isinstance(access, loop.ReadOp) or not own & dag.free[access.results[0]]
@@ -140,9 +145,9 @@ def _takes(dag: LoopDag, found: Attention, statement: Operation) -> bool:
     )
 
 
-def _inner(found: Attention) -> set[loop.RangeOp]:
-    """The ranges of the tiles met so far."""
-    return {r for tile in found.tiles for r in own_ranges(tile)}
+def _inner(found: Attention) -> Ranges:
+    """The ranges of the tiles."""
+    return frozenset(r for tile in found.tiles for r in own_ranges(tile))
 
 
 def _reads_tiles(dag: LoopDag, value: SSAValue) -> bool:
@@ -194,27 +199,26 @@ class _Commands:
         self.vectors = vectors
         self.copies = target.product_rows * 2 // vectors
         """Rows of a register tile, beside `vectors` vectors."""
-        self.taken = {
-            r.name_hint for o in dag.position for r in o.results if r.name_hint is not None
-        } | {a.name_hint for a in dag.kernel.block.args if a.name_hint is not None}
+        values = (*dag.kernel.block.args, *(r for o in dag.position for r in o.results))
+        self.names = FreshNames(value.name_hint for value in values)
 
     def commands(self) -> list[Command]:
         found, i = self.found, name_of(self.found.down)
         width = self.lanes * self.vectors
-        block = self._fresh(f"{i}i")
+        block = self.names.fresh(f"{i}i")
         result: list[Command] = [
             Contract(),
-            Split(i, (Part(self._fresh(f"{i}0"), None, None), Part(block, width, None))),
+            Split(i, (Part(self.names.fresh(f"{i}0"), None, None), Part(block, width, None))),
         ]
-        packing = {op: self._pack(result, op, query, block) for op, query in found.scores}
-        tiles = {tile: self._label(tile.result, "row") for tile in found.tiles}
-        orders = {tile: [name_of(r) for r in in_order(self.dag, own_ranges(tile))]
-                  for tile in found.tiles}  # fmt: skip
-        names = [(label, orders[tile]) for tile, label in tiles.items()]
+        packing = self._pack(result, block)
+        names = [
+            (self._label(tile.result, "row"), [name_of(r) for r in own_ranges(tile)])
+            for tile in found.tiles
+        ]
         filled = self._keep_weights(result)
         if filled:
             names.append(filled)
-        held = [self._fresh(f"{label}_{block}") for label, _ in names]
+        held = [self.names.fresh(f"{label}_{block}") for label, _ in names]
         for (label, _), name in zip(names, held, strict=True):
             result.append(Capture(label, block, name))
         result.append(self._lanes(block))
@@ -236,12 +240,13 @@ class _Commands:
         inner = {self.found.down, self.found.across}
         return in_order(self.dag, self.dag.free_of_statement[written] - inner)
 
-    def _pack(
-        self, result: list[Command], op: loop.ReduceOp, query: SSAValue, block: str
-    ) -> list[str]:
+    def _pack(self, result: list[Command], block: str) -> list[str]:
         """The loops that pack the queries of a block across."""
-        over = [name_of(r) for r in in_order(self.dag, own_ranges(op))]
-        packed = [self._fresh(f"p{name}") for name in (*over, block)]
+        scores, query = self.found.scores, self.found.query
+        assert scores is not None
+        assert query is not None
+        over = [name_of(r) for r in in_order(self.dag, own_ranges(scores))]
+        packed = [self.names.fresh(f"p{name}") for name in (*over, block)]
         result.append(Tile(self._label(query, "query"), (*over, block), tuple(packed)))
         return packed
 
@@ -251,34 +256,32 @@ class _Commands:
         if isinstance(weights.owner, loop.ReadOp):
             return None
         label = self._label(weights, "weights")
-        name = self._fresh(f"p{name_of(self.found.keys)}")
+        name = self.names.fresh(f"p{name_of(self.found.keys)}")
         result.append(Tile(label, (name_of(self.found.keys),), (name,)))
         return label, [name]
 
     def _lanes(self, name: str) -> Split:
         """A range of a block's rows as vectors."""
-        copies = Part(self._fresh(f"{name}u"), None, "unroll")
-        return Split(name, (copies, Part(self._fresh(f"{name}v"), self.lanes, "vector")))
+        copies = Part(self.names.fresh(f"{name}u"), None, "unroll")
+        return Split(name, (copies, Part(self.names.fresh(f"{name}v"), self.lanes, "vector")))
 
-    def _loops(self, result: list[Command], packing: dict[loop.ReduceOp, list[str]]) -> list[str]:
+    def _loops(self, result: list[Command], packing: list[str]) -> list[str]:
         """The loops of everything before the last product, in the order of the kernel."""
         loops: list[str] = []
         found = self.found
-        scores = dict(found.scores)
-        filled = {r for op in scores for r in self.dag.free[op.results[0]]}
+        assert found.scores is not None
+        # The tile of the scores is filled by loops of theirs.
+        keys = in_order(self.dag, self.dag.free[found.scores.results[0]] & _inner(found))
         for statement in self.dag.statements:
             if not isinstance(statement, loop.ReduceOp | loop.TileOp):
                 continue
             own = in_order(self.dag, own_ranges(statement))
-            if isinstance(statement, loop.ReduceOp) and statement in scores:
-                keys = [r for r in in_order(self.dag, self.dag.free[statement.results[0]])
-                        if r in _inner(found)]  # fmt: skip
-                loops += packing[statement]
-                loops += [self._cut(result, name_of(r), self.copies) for r in keys
-                          if name_of(r) not in loops]  # fmt: skip
+            if statement is found.scores:
+                loops += packing
+                loops += [self._cut(result, name_of(r), self.copies) for r in keys]
                 loops += [name_of(r) for r in own]
             elif isinstance(statement, loop.TileOp):
-                loops += [name_of(r) for r in own if r not in filled]
+                loops += [name_of(r) for r in own if r not in keys]
             elif statement in found.sums:
                 loops += [self._cut(result, name_of(r), _COPIES_OF_SUM) for r in own]
         return loops
@@ -290,23 +293,14 @@ class _Commands:
         copies = min(copies, count)
         if copies < 2:
             return name
-        outer, inner = self._fresh(f"{name}0"), self._fresh(f"{name}1")
+        outer, inner = self.names.fresh(f"{name}0"), self.names.fresh(f"{name}1")
         result.append(Split(name, (Part(outer, None, None), Part(inner, copies, "unroll"))))
         return outer
 
     def _label(self, value: SSAValue, otherwise: str) -> str:
         if value.name_hint is None:
-            value.name_hint = self._fresh(otherwise)
+            value.name_hint = self.names.fresh(otherwise)
         return value.name_hint
-
-    def _fresh(self, name: str) -> str:
-        """A name that nothing in the kernel has."""
-        fresh, number = name, 1
-        while fresh in self.taken:
-            number += 1
-            fresh = f"{name}_{number}"
-        self.taken.add(fresh)
-        return fresh
 
 
 def _bounds(dag: LoopDag, found: Attention, commands: list[Command], width: int) -> list[Command]:

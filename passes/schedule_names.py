@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from xdsl.ir import SSAValue
 
 from uopc.dialects import kernel, loop
@@ -45,3 +47,19 @@ def check_fresh(op: kernel.KernelOp, names: tuple[str, ...], command: Command) -
     for position, name in enumerate(names):
         if name in taken or name in names[:position]:
             raise bad_schedule(command, f"the name '{name}' is taken")
+
+
+class FreshNames:
+    """Names that are not taken, each given once."""
+
+    def __init__(self, taken: Iterable[str | None]) -> None:
+        self.taken = set(taken)
+
+    def fresh(self, base: str) -> str:
+        """A name like `base`."""
+        name, number = base, 1
+        while name in self.taken:
+            number += 1
+            name = f"{base}{number}"
+        self.taken.add(name)
+        return name
