@@ -201,11 +201,21 @@ def nvrtc_library() -> str | None:
         candidates += [str(toolkit / "lib64" / name) for name in NVRTC_NAMES]
     for candidate in candidates:
         try:
+            _load_builtins(Path(candidate))
             Calls(candidate, NVRTC_CALLS)
         except OSError:
             continue
         return candidate
     return None
+
+
+def _load_builtins(library: Path) -> None:
+    """Load what a libnvrtc in a folder opens by its bare name, and need not find there: that of
+    some wheels does not look beside itself."""
+    for path in sorted(
+        library.parent.glob("libnvrtc-builtins.so.*") if library.is_absolute() else ()
+    ):
+        ctypes.CDLL(str(path))
 
 
 def nvcc_program() -> str | None:
