@@ -21,7 +21,8 @@ becomes
 
 Where a value gets a buffer is told in kernel_cut/points.py. All other ops are cloned into each
 kernel that needs them: elementwise and movement ops, constants of one value, iota, gather. A
-constant of many values is a buffer of the plan. A result that is an argument, or another result,
+constant of many values is a buffer of the plan. With `multi-output` a kernel may write several
+values of equal sizes: kernel_cut/multi_output.py. A result that is an argument, or another result,
 perhaps under another shape, is that buffer and costs no kernel.
 
 scf.while and scf.if become ukernel.while and ukernel.if: kernel_cut/control.py says which, and
@@ -74,21 +75,24 @@ class KernelizePass(ModulePass):
 
     fuse_reduce: FuseReduce = "none"
     """Whether reductions become part of the kernels that read them; see kernel_cut/points.py."""
+    multi_output: bool = False
+    """Whether values of equal sizes made from the same buffers share a kernel; see
+    kernel_cut/multi_output.py."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         symbols = SymbolNames(op)
         for each in list(op.body.block.ops):
             if isinstance(each, func.FuncOp) and is_tensor_function(each):
-                plan, kernels = _Planner(each, self.fuse_reduce, symbols).build()
+                plan, kernels = _Planner(each, self, symbols).build()
                 Rewriter.replace_op(each, [plan, *kernels], [])
 
 
 class _Planner:
     """Builds the plan of one function."""
 
-    def __init__(self, function: func.FuncOp, fuse: FuseReduce, symbols: SymbolNames) -> None:
+    def __init__(self, function: func.FuncOp, options: KernelizePass, symbols: SymbolNames) -> None:
         self.function = TensorFunction(function)
-        self.cut = cut_block(self.function, fuse)
+        self.cut = cut_block(self.function, options.fuse_reduce, multi_output=options.multi_output)
         self.outputs: dict[SSAValue, ukernel.OutputOp] = {}
         self.block = Block(arg_types=[IndexType() for _ in self.function.symbols])
         for symbol, argument in zip(self.function.symbols, self.block.args, strict=True):

@@ -121,6 +121,25 @@ def merge_permutes(builder: Builder, op: Operation) -> SSAValue | None:
     return builder.emit(PermuteOp, [inner.operands[0]], op.results[0].type, {"order": order})
 
 
+def permute_reduced(builder: Builder, op: Operation) -> SSAValue | None:
+    """permute(reduce(x, axes), order) = reduce(permute(x), axes behind the kept ones), where the
+    last axis moves and nobody else reads the reduction: it is written as its reader wants it"""
+    inner = defining(op.operands[0], ReduceOp)
+    order = _axes(op, "order")
+    if inner is None or order[-1] == len(order) - 1 or op.operands[0].has_more_than_one_use():
+        return None
+    reduced = _axes(inner, "axes")
+    value = inner.operands[0]
+    kept = [axis for axis in range(len(_sizes(value))) if axis not in reduced]
+    whole = [*(kept[axis] for axis in order), *sorted(reduced)]
+    sizes = _sizes(value)
+    shape = tensor_type(tensor_of(value).element_type, tuple(sizes[axis] for axis in whole))
+    moved = builder.emit(PermuteOp, [value], shape, {"order": ints(whole)})
+    axes = range(len(kept), len(whole))
+    properties = {"kind": inner.properties["kind"], "axes": ints(axes)}
+    return builder.emit(ReduceOp, [moved], op.results[0].type, properties)
+
+
 # flip
 
 
@@ -385,7 +404,7 @@ SHAPE_RULES: dict[type[Operation], tuple[Rule, ...]] = {
     BitcastOp: (merge_bitcasts,),
     ReshapeOp: (keep_type, move_splat, merge_same),
     ExpandOp: (keep_type, move_splat, merge_same),
-    PermuteOp: (drop_permute, move_splat, merge_permutes),
+    PermuteOp: (drop_permute, move_splat, merge_permutes, permute_reduced),
     FlipOp: (tidy_flip, move_splat, merge_flips),
     ShrinkOp: (drop_shrink, move_splat, merge_shrinks, shrink_pad),
     PadOp: (drop_pad, pad_constant, merge_pads),

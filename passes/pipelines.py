@@ -23,7 +23,7 @@ _FUSED = (
     "split-reductions",
     "stage-broadcast-compute{rows=false}",
     "stage-shared-reads",
-    "kernelize{fuse-reduce=auto}",
+    "kernelize{fuse-reduce=auto multi-output=true}",
     "dedupe-kernels",
     "rangeify{tile-rows=true}",
     *_ON_PLANS,

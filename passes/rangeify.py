@@ -126,6 +126,8 @@ class _Rangeify:
         """The integers that are positions, and which."""
         self.written: Index = ()
         """Where the kernel writes."""
+        self.indices: dict[tuple[Size, ...], Index] = {}
+        """The index of results of some sizes."""
         for old, new in zip(self.old.args, self.new.args, strict=True):
             new.name_hint = old.name_hint
             self.buffers[old] = new
@@ -155,10 +157,19 @@ class _Rangeify:
         if isinstance(owner, tensor.ScatterOp):
             self.write_scatter(owner, op.buffer)
             return
-        index = tuple(self.range(n) for n in sizes_of(tensor_of(op.value)))
+        index = self.written_index(sizes_of(tensor_of(op.value)))
         self.written = index
         stored = self.answer(Demand(op.value, index, ()))
         self.store(stored, op.buffer, index)
+
+    def written_index(self, sizes: Sequence[Size]) -> Index:
+        """New ranges for a result; those of another result of the same sizes, if there is one, so
+        that what both are made of is one value."""
+        key = tuple(sizes)
+        found = self.indices.get(key)
+        if found is None:
+            found = self.indices[key] = tuple(self.range(n) for n in sizes)
+        return found
 
     def store(self, stored: SSAValue, buffer: SSAValue, index: Index) -> None:
         operands, map_ = self.loops.map_of(index)

@@ -1,7 +1,7 @@
 """Results larger than the caches: vectors of them are written past these.
 
 An ordinary store first reads what it overwrites into the cache, and drives out what is there. For
-a result of `STREAM_FROM_BYTES` or more neither is of use: who reads it next finds it in memory.
+results of `STREAM_FROM_BYTES` or more neither is of use: who reads it next finds it in memory.
 
     split j = j0 j1:2:unroll j2:16:vector; stream          # plain loops get vectors for it
 """
@@ -38,21 +38,20 @@ def stream_commands(op: kernel.KernelOp, chosen: list[Command], target: CpuTarge
     ones, and where nothing is a vector."""
     dag = LoopDag(op)
     written = stores(dag)
-    if len(written) != 1 or any(isinstance(s, loop.UpdateOp) for s in dag.statements):
+    if not written or any(isinstance(s, loop.UpdateOp) for s in dag.statements):
         return []
-    shape = buffer_of(written[0].buffer).get_shape()
+    sizes = [_bytes(store) for store in written]
+    if not all(sizes) or sum(sizes) < STREAM_FROM_BYTES:
+        return []
     row = element_type(written[0].value.type)
-    if row is None or row.is_bool or min(shape, default=1) < 0:
-        return []
-    if prod(shape) * row.bytes < STREAM_FROM_BYTES:
-        return []
+    assert row is not None
     if any(isinstance(c, Tile) and c.space == "register" for c in chosen):
         return []  # squares of a transpose: so many rows at a time are slower past the caches
     if any(_makes_vectors(command) for command in chosen):
         return [Stream()]
-    if chosen or dag.guard_ranges or len(dag.statements) != 1:
+    if chosen or dag.guard_ranges or len(dag.statements) != len(written):
         return []
-    along = _along(dag, written[0])
+    along = _along(dag, written)
     lanes = target.vector_bytes // row.bytes
     if along is None or length(dag, along) < lanes * _COPIES:
         return []
@@ -61,13 +60,22 @@ def stream_commands(op: kernel.KernelOp, chosen: list[Command], target: CpuTarge
     return [Split(name, (Part(f"{name}0", None, None), copies, vector)), Stream()]
 
 
+def _bytes(store: loop.StoreOp) -> int:
+    """The size of a result whose vectors may go past the caches; of others 0."""
+    shape = buffer_of(store.buffer).get_shape()
+    row = element_type(store.value.type)
+    if row is None or row.is_bool or min(shape, default=1) < 0:
+        return 0
+    return prod(shape) * row.bytes
+
+
 def _makes_vectors(command: Command) -> bool:
     if isinstance(command, Mark):
         return command.kind == "vector"
     return isinstance(command, Split) and any(part.kind == "vector" for part in command.parts)
 
 
-def _along(dag: LoopDag, store: loop.StoreOp) -> loop.RangeOp | None:
+def _along(dag: LoopDag, written: list[loop.StoreOp]) -> loop.RangeOp | None:
     """The range along which an elementwise kernel writes and reads neighbours of one width."""
     bits = {
         row.bits
@@ -78,10 +86,12 @@ def _along(dag: LoopDag, store: loop.StoreOp) -> loop.RangeOp | None:
     }
     if len(bits) != 1 or not bits <= {32, 64}:
         return None
-    for along in in_order(dag, dag.free_of_statement[store]):
-        loads = loads_of(dag, [store.value])
+    if len({dag.free_of_statement[store] for store in written}) != 1:
+        return None
+    loads = loads_of(dag, [store.value for store in written])
+    for along in in_order(dag, dag.free_of_statement[written[0]]):
         together = all(is_neighbours(dag, o, along) or is_fixed(dag, o, along) for o in loads)
-        if is_neighbours(dag, store, along) and together:
+        if all(is_neighbours(dag, store, along) for store in written) and together:
             even = is_evenly_guarded(dag, along) and not is_gathered(dag, along)
             return along if even and along.constant_end is not None else None
     return None

@@ -30,7 +30,9 @@ def thread_commands(op: kernel.KernelOp, chosen: list[Command]) -> list[Command]
     if seconds < PAYS_FROM_SECONDS or op.symbols.data or dag.guard_ranges:
         return []
     written = stores(dag)
-    if len(written) != 1 or any(isinstance(s, loop.UpdateOp) for s in dag.statements):
+    if not written or any(isinstance(s, loop.UpdateOp) for s in dag.statements):
+        return []
+    if len({dag.free_of_statement[store] for store in written}) != 1:
         return []
     order = next((c for c in chosen if isinstance(c, Order)), None)
     free = in_order(dag, dag.free_of_statement[written[0]])

@@ -1,6 +1,6 @@
-"""The body of one kernel: what a value is computed from, cloned down to the nearest buffers.
+"""The body of one kernel: what its values are computed from, cloned down to the nearest buffers.
 
-Ops stand in depth-first order from the kernel's value, operands left to right, so the body (and
+Ops stand in depth-first order from the kernel's values, operands left to right, so the body (and
 with it the order of the kernel's inputs) depends on the computation and not on how the ops of
 several kernels were mixed in the function. Costs one clone an op of the body.
 """
@@ -58,7 +58,7 @@ class Kernel:
 
 def build_kernel(
     function: TensorBlock,
-    value: SSAValue,
+    roots: Sequence[SSAValue],
     in_buffers: Container[SSAValue],
     hint_of: NameHint,
     unique: Callable[[str], str],
@@ -66,39 +66,42 @@ def build_kernel(
     copies: bool = False,
     in_place: bool = False,
 ) -> Kernel:
-    """The kernel that computes `value` from buffers and writes it to one.
+    """The kernel that computes values of equal sizes from buffers and writes each to one.
 
     `in_buffers` has the other values that are read, `hint_of` their names in the plan's text, and
-    `unique` makes a symbol of a display name. One that `copies` reads the value itself. For a
+    `unique` makes a symbol of a display name. One that `copies` reads its value itself. For a
     scatter `in_place`, the buffer that is written has the operand.
     """
-    body = _Body(function, value, in_buffers, copies, in_place)
+    body = _Body(function, roots, in_buffers, copies, in_place)
     block = body.block
-    sizes = _sizes(value)
+    sizes = _sizes(roots[0])
     inputs = tuple(body.reads)
-    symbols = _used_symbols(function, body, (*map(_sizes, inputs), sizes))
+    written = [_sizes(root) for root in roots]
+    symbols = _used_symbols(function, body, (*map(_sizes, inputs), *written))
     for source, argument in body.reads.items():
         argument.name_hint = hint_of(source, written=False)
-    output = body.output
-    output.name_hint = hint_of(value, written=True)
+    writes: list[Operation] = []
+    for root, output in zip(roots, block.args[len(inputs) :], strict=True):
+        output.name_hint = hint_of(root, written=True)
+        write = WriteOp.create(operands=[body.values[root], output])
+        write.location = cast(Operation, body.values[root].owner).location
+        writes.append(write)
     for position, symbol in enumerate(symbols):
         block.insert_arg(IndexType(), position).name_hint = symbol.name
-    write = WriteOp.create(operands=[body.values[value], output])
-    write.location = body.ops[-1].location
-    block.add_ops([*body.ops, write])
+    block.add_ops([*body.ops, *writes])
     kernel = KernelOp(
         unique(_display_name(body.ops, sizes)),
         [atom_expr(s) for s in symbols],
-        [*map(_sizes, inputs), sizes],
-        1,
+        [*map(_sizes, inputs), *written],
+        len(roots),
         block,
     )
     # What the kernel writes comes first: errors tell that place.
     computed = [op for op in body.ops if not isinstance(op, ReadOp)]
-    kernel.location = fused_location(op.location for op in (write, *computed))
+    kernel.location = fused_location(op.location for op in (*writes, *computed))
     # In place, what the updates do not touch is neither read nor written.
-    written = cast(ScatterOp, value.owner).updates if in_place else value
-    _describe(kernel, body.ops, (*inputs, written))
+    touched = [cast(ScatterOp, roots[0].owner).updates] if in_place else roots
+    _describe(kernel, body.ops, (*inputs, *touched))
     return Kernel(kernel, inputs, symbols)
 
 
@@ -108,28 +111,28 @@ class _Body:
     def __init__(
         self,
         function: TensorBlock,
-        root: SSAValue,
+        roots: Sequence[SSAValue],
         in_buffers: Container[SSAValue],
         copies: bool,
         in_place: bool,
     ) -> None:
-        self.block = Block(arg_types=[_buffer(root)])
+        self.block = Block(arg_types=[_buffer(root) for root in roots])
         self.values: dict[SSAValue, SSAValue] = {}
         self.ops: list[Operation] = []
         self.reads: dict[SSAValue, BlockArgument] = {}
         unstaged = function.unstaged
         if in_place:
-            operand = cast(ScatterOp, root.owner).operand
-            self._append(ReadOp.create(operands=[self.output], result_types=[root.type]), operand)
+            operand, output = cast(ScatterOp, roots[0].owner).operand, self.block.args[0]
+            self._append(ReadOp.create(operands=[output], result_types=[operand.type]), operand)
             self.values[unstaged.get(operand, operand)] = self.values[operand]
-        pending: list[tuple[SSAValue, bool]] = [(root, False)]
+        pending: list[tuple[SSAValue, bool]] = [(root, False) for root in reversed(roots)]
         while pending:
             value, operands_done = pending.pop()
             if value in self.values:
                 continue
-            # The root is computed here, though its buffer serves others; a constant is not.
+            # The roots are computed here, though their buffers serve others; a constant is not.
             if value in in_buffers and (
-                copies or value is not root or isinstance(value.owner, ConstantOp)
+                copies or value not in roots or isinstance(value.owner, ConstantOp)
             ):
                 self._read(value)
             elif operands_done:
@@ -138,11 +141,6 @@ class _Body:
                 pending.append((value, True))
                 operands = cast(Operation, value.owner).operands
                 pending.extend((unstaged.get(o, o), False) for o in reversed(operands))
-
-    @property
-    def output(self) -> BlockArgument:
-        """The buffer that is written: the last argument."""
-        return self.block.args[-1]
 
     def _read(self, value: SSAValue) -> None:
         argument = self.block.insert_arg(_buffer(value), len(self.reads))

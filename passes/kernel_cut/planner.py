@@ -147,29 +147,40 @@ class BlockPlanner:
     # Kernels.
 
     def _point(self, value: SSAValue) -> None:
-        in_place = value in self.cut.same
-        buffer = self._buffer(value)
-        self.shared.buffers[value] = buffer
-        self._launch(value, buffer, in_place=in_place)
+        """Launch the kernel of a value; of several values when the last one's turn has come."""
+        together = self.cut.together.get(value, (value,))
+        if value is together[-1]:
+            for each in together:
+                self.shared.buffers[each] = self._buffer(each)
+            self._launch(together, in_place=value in self.cut.same)
 
     def _fill(self, value: SSAValue, buffer: SSAValue) -> None:
         """Compute or copy a value into a buffer of its shape."""
         self._place(buffer)
         base = self.cut.tensors.base_of(value)
         if base in self.cut and not isinstance(base.owner, ConstantOp):
-            self._launch(base, self._seen_as(buffer, base), copies=True)
+            self._launch((base,), self._seen_as(buffer, base), copies=True)
         else:
-            self._launch(value, buffer)
+            self._launch((value,), buffer)
 
     def _launch(
-        self, value: SSAValue, buffer: SSAValue, *, copies: bool = False, in_place: bool = False
+        self,
+        values: Sequence[SSAValue],
+        buffer: SSAValue | None = None,
+        *,
+        copies: bool = False,
+        in_place: bool = False,
     ) -> None:
+        """Compute values into their buffers, or one into another buffer."""
+        outputs = [buffer or self.shared.buffers[value] for value in values]
+        written_to = dict(zip(values, outputs, strict=True))
+
         def hint_of(value: SSAValue, *, written: bool) -> str | None:
-            return (buffer if written else self.shared.read_from(value)).name_hint
+            return (written_to[value] if written else self.shared.read_from(value)).name_hint
 
         kernel: Kernel = build_kernel(
             self.cut.tensors,
-            value,
+            values,
             self.cut,
             hint_of,
             self.shared.symbols.unique,
@@ -181,7 +192,7 @@ class BlockPlanner:
             kernel.op.sym_name.data,
             [self.shared.sizes[s] for s in kernel.symbols],
             [self.shared.read_from(v) for v in kernel.inputs],
-            [buffer],
+            outputs,
         )
         launch.location = kernel.op.location
         self.steps.append(launch)

@@ -17,6 +17,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from uopc.dialects.tensor import ConstantOp, IotaOp, ScatterOp
 from uopc.passes.kernel_cut.control import CONTROL_OPS, tested, uses_of, yielded
 from uopc.passes.kernel_cut.graph import TensorBlock
+from uopc.passes.kernel_cut.multi_output import values_together
 from uopc.passes.kernel_cut.points import FuseReduce, materialization_points
 from uopc.passes.kernel_cut.splat import splat_form
 
@@ -53,6 +54,10 @@ class Cut:
     branches: dict[Operation, tuple[Cut, Cut]] = field(
         default_factory=dict[Operation, "tuple[Cut, Cut]"]
     )
+    together: dict[SSAValue, tuple[SSAValue, ...]] = field(
+        default_factory=dict[SSAValue, tuple[SSAValue, ...]]
+    )
+    """For a value that a kernel computes beside others: all of them, in order."""
     not_read: set[SSAValue] = field(default_factory=set[SSAValue])
     """Values that each kernel computes for itself, though a result's buffer has them."""
 
@@ -103,25 +108,30 @@ class Cut:
         return found
 
 
-def cut_block(tensors: TensorBlock, fuse: FuseReduce) -> Cut:
+def cut_block(tensors: TensorBlock, fuse: FuseReduce, *, multi_output: bool = False) -> Cut:
     """Decide where the values of a block, and of the blocks inside, live."""
+
+    def cut_inner(block: TensorBlock) -> Cut:
+        return cut_block(block, fuse, multi_output=multi_output)
+
     cut = Cut(tensors, materialization_points(tensors, fuse))
+    if multi_output:
+        cut.together.update(values_together(tensors, cut.points, cut.is_in_buffer))
     for op in tensors.ops:
         if isinstance(op, scf.IfOp):
             cut.branches[op] = (
-                cut_block(tensors.inner(op.true_region.block), fuse),
-                cut_block(
+                cut_inner(tensors.inner(op.true_region.block)),
+                cut_inner(
                     tensors.inner(op.false_region.block)
                     if op.false_region.blocks
-                    else tensors.nothing(),
-                    fuse,
+                    else tensors.nothing()
                 ),
             )
         elif isinstance(op, scf.WhileOp):
             test = tensors.inner(op.before_region.block, (tested(op),))
             body = tensors.inner(op.after_region.block)
-            inner = cut_block(body, fuse)
-            cut.loops[op] = Loop(cut_block(test, fuse), inner, _Places(inner).swapped(op))
+            inner = cut_inner(body)
+            cut.loops[op] = Loop(cut_inner(test), inner, _Places(inner).swapped(op))
     if any(isinstance(op, (ScatterOp, *CONTROL_OPS)) for op in tensors.ops):
         cut.same.update(_Places(cut).in_place())
     return cut
@@ -140,7 +150,7 @@ class _Places:
             owner = point.owner
             assert isinstance(owner, Operation)
             for value in cut.reads(list(owner.operands)):
-                self._note(base_of(value), self.position[owner])
+                self._note(base_of(value), self._launched(point))
         for op in cut.tensors.ops:
             if isinstance(op, CONTROL_OPS):
                 starts = op.arguments if isinstance(op, scf.WhileOp) else ()
@@ -153,6 +163,12 @@ class _Places:
                         self._note(base_of(value), self.position[op])
         for value in cut.tensors.results:
             self._note(base_of(value), _AT_THE_END)
+
+    def _launched(self, point: SSAValue) -> int:
+        """Where the kernel of a value runs: with the last of those that it computes."""
+        last = self.cut.together.get(point, (point,))[-1].owner
+        assert isinstance(last, Operation)
+        return self.position[last]
 
     def _note(
         self, value: SSAValue, position: int, place: tuple[Operation, int] | None = None
@@ -254,6 +270,6 @@ class _Places:
             return False
         if not tensors.computes(root):
             return False
-        written = self.position[owner]
+        written = self._launched(root)
         old = [v for v in (argument, *self.cut.same) if self.cut.root(v) is argument]
         return all(r.position < written for v in old for r in self.reads.get(v, ()))

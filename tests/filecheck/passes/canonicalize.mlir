@@ -174,3 +174,24 @@ func.func @symbolic(%x: tensor<?x4xf32, #utensor.sizes<[n, 4], n = 1 to 64>>)
   %3 = utensor.flip %2 [0] : tensor<?x4xf32, #utensor.sizes<[n, 4], n = 1 to 64>>
   func.return %3 : tensor<?x4xf32, #utensor.sizes<[n, 4], n = 1 to 64>>
 }
+
+// -----
+// permute(reduce(x)) is a reduction in the reader's order, where the last axis moves and nobody
+// else reads it.
+// CHECK-LABEL: func.func @permuted_sum
+// CHECK-NEXT:    %0 = utensor.permute %x [2, 1, 0] : tensor<2x3x4xf32> -> tensor<4x3x2xf32>
+// CHECK-NEXT:    %1 = utensor.reduce add %0 axes [2] : tensor<4x3x2xf32> -> tensor<4x3xf32>
+// CHECK-NEXT:    %2 = utensor.reduce mul %x axes [0] : tensor<2x3x4xf32> -> tensor<3x4xf32>
+// CHECK-NEXT:    %3 = utensor.permute %2 [1, 0]
+// CHECK-NEXT:    %4 = utensor.reduce max %y axes [3]
+// CHECK-NEXT:    %5 = utensor.permute %4 [1, 0, 2]
+func.func @permuted_sum(%x: tensor<2x3x4xf32>, %y: tensor<2x3x4x5xf32>)
+    -> (tensor<4x3xf32>, tensor<4x3xf32>, tensor<3x4xf32>, tensor<3x2x4xf32>) {
+  %0 = utensor.reduce add %x axes [0] : tensor<2x3x4xf32> -> tensor<3x4xf32>
+  %1 = utensor.permute %0 [1, 0] : tensor<3x4xf32> -> tensor<4x3xf32>
+  %2 = utensor.reduce mul %x axes [0] : tensor<2x3x4xf32> -> tensor<3x4xf32>
+  %3 = utensor.permute %2 [1, 0] : tensor<3x4xf32> -> tensor<4x3xf32>
+  %4 = utensor.reduce max %y axes [3] : tensor<2x3x4x5xf32> -> tensor<2x3x4xf32>
+  %5 = utensor.permute %4 [1, 0, 2] : tensor<2x3x4xf32> -> tensor<3x2x4xf32>
+  func.return %1, %3, %2, %5 : tensor<4x3xf32>, tensor<4x3xf32>, tensor<3x4xf32>, tensor<3x2x4xf32>
+}
