@@ -158,7 +158,7 @@ def gpt_decoding(arrays: Mapping[str, Array], sizes: Sizes) -> Callable[[int, in
 
     def step(token: int, position: int) -> Array:
         nonlocal caches
-        scores, caches = jitted(caches, Tensor(np.int32(token)), Tensor(np.int32(position)))
+        scores, caches = jitted(caches, token, position)
         return scores.numpy()
 
     return step
@@ -185,7 +185,7 @@ def head_decoding(
 
     def step(x: Array, position: int) -> Array:
         nonlocal keys, values
-        y, keys, values = jitted(keys, values, Tensor(x), Tensor(np.int32(position)))
+        y, keys, values = jitted(keys, values, x, position)
         return y.numpy()
 
     return step

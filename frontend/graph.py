@@ -190,9 +190,15 @@ def placeholder(shape: Shape, type_: str) -> Node:
     return Node(_leaf_kind("buffer", shape, type_), (), False)
 
 
+@lru_cache(maxsize=256)
+def _donated(value: ValueType) -> Node:
+    return Node(node_kind("buffer", ("donated",), value), (), False)
+
+
 def donated(node: Node) -> Node:
-    """What stands for a value that its tensor has given away."""
-    return Node(node_kind("buffer", ("donated",), node.value), (), False)
+    """What stands for a value that its tensor has given away: one for all of a type, as there is
+    nothing to tell them apart."""
+    return _donated(node.value)
 
 
 def leaf(source: Node) -> Node:

@@ -241,7 +241,7 @@ class JitFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if tracing.current() is not None:
             return self._function(*args, **kwargs)  # a part of the function being traced
-        fast = None if kwargs else fast_key(args)
+        fast = None if kwargs else fast_key(args, self._plain)
         if fast is not None:
             replay = self._fast.get(fast)
             if replay is not None and replay.holds():
@@ -353,20 +353,22 @@ class _DonatingFunction(JitFunction[P, R]):
     def __init__(self, function: Callable[P, R], places: tuple[int, ...]) -> None:
         super().__init__(function)
         self._places = places
+        self._last_place = max(places)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         given: tuple[Any, ...] = args
-        if max(self._places) >= len(given):
+        if self._last_place >= len(given):
             raise UopcError(
                 "wrong-argument",
                 f"{self._name} is called with {len(given)} positional arguments and donates "
-                f"number {max(self._places)}, counted from 0",
+                f"number {self._last_place}, counted from 0",
                 hint="donated arguments are given by position",
             )
         result = super().__call__(*args, **kwargs)
         if tracing.current() is None:
             for place in self._places:
-                for leaf in flatten(given[place])[1]:
+                value = given[place]
+                for leaf in (value,) if type(value) is Tensor else flatten(value)[1]:
                     if isinstance(leaf, Tensor):
                         leaf.donate()
         return result

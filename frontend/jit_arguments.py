@@ -30,8 +30,10 @@ class TreeSpec:
         """The nested structure with these leaves."""
         if self.shape == "*":
             return leaves[0]
-        rest = iter(leaves)
-        return _built(self.shape, rest)
+        word, parts = self.shape
+        if word == "tuple" and parts == ("*",) * len(leaves):
+            return tuple(leaves)
+        return _built(self.shape, iter(leaves))
 
 
 def _built(shape: Any, rest: Any) -> Any:
@@ -168,21 +170,35 @@ def key_of(spec: TreeSpec, leaves: list[Any], plain: set[int], shapes: Shapes = 
     return tuple(key)
 
 
-def fast_key(args: tuple[Any, ...]) -> Any:
-    """A key for different tensors without gradients; None for other arguments."""
+def fast_key(args: tuple[Any, ...], plain: set[int]) -> Any:
+    """A key for different tensors without gradients, arrays and numbers that are data; None for
+    other arguments."""
     key: list[Any] = []
+    tensors: list[int] = []
     for value in args:
-        if type(value) is not Tensor:
+        kind = type(value)
+        if kind is Tensor:
+            node = value._node  # pyright: ignore[reportPrivateUsage] (the jit is the tensor's friend)
+            if node.tracked:
+                return None
+            key.append(node.value)
+            tensors.append(id(value))
+        elif kind is np.ndarray:
+            key.append((value.shape, value.dtype))
+        elif kind is float or (kind is int and _LOWEST <= value <= _HIGHEST):
+            if plain:
+                return None
+            key.append(kind)
+        else:
             return None
-        node = value._node  # pyright: ignore[reportPrivateUsage] (the jit is the tensor's friend)
-        if node.tracked:
-            return None
-        key.append(node.value)
-    if len(args) > 1 and len(set(map(id, args))) < len(args):
+    if len(tensors) > 1 and len(set(tensors)) < len(tensors):
         return None
     return tuple(key)
 
 
+_LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
+
+
 def fits(value: int | float) -> bool:
     """Whether a number can be data: floats, and integers of 64 bits."""
-    return isinstance(value, float) or -(1 << 63) <= value < 1 << 63
+    return isinstance(value, float) or _LOWEST <= value <= _HIGHEST

@@ -53,12 +53,18 @@ _kinds: weakref.WeakValueDictionary[Any, NodeKind] = weakref.WeakValueDictionary
 
 def value_type(shape: tuple[int, ...], type_: str) -> ValueType:
     """The one ValueType of a shape and an element type."""
+    known = _value_types.get((shape, type_))
+    if known is not None:
+        return known
     with _interning:
         return _value_types.setdefault((shape, type_), ValueType(shape, type_))
 
 
 def node_kind(op: str, attributes: tuple[Any, ...], value: ValueType) -> NodeKind:
     """The one NodeKind of these. Attributes hold no floats: see tensor_build.number_text."""
+    known = _kinds.get((op, attributes, value))
+    if known is not None:
+        return known
     with _interning:
         return _kinds.setdefault((op, attributes, value), NodeKind(op, attributes, value))
 

@@ -13,9 +13,11 @@ import numpy as np
 
 from uopc.lowering.plan import Plan
 from uopc.runtime.buffers import ALIGNMENT, Array, Shape, Workspaces, address, fresh_output
-from uopc.runtime.recycling import RECYCLED_FROM
 
 _BYTE = np.dtype(np.uint8)
+
+TOGETHER_UP_TO = 1 << 12
+"""Bytes: results up to this share one block of memory, as each block costs half a microsecond."""
 
 
 class PreparedCall:
@@ -34,15 +36,20 @@ class PreparedCall:
         self.plan = plan
         self._entry = entry
         self._workspaces = workspaces
-        # fresh_output is written out in the call, which is that much shorter.
-        self._written = [
-            (position, shape, dtype, size + ALIGNMENT - 1, size)
-            for position, shape, dtype, size in written
-        ]
         self._count = len(shapes)
         self._shapes = shapes
         self._aliases = aliases
         self._constant = constant
+        self._written: list[tuple[int, Shape, np.dtype[Any], int, int]] = []
+        """Each result that is written: last its place among those that share storage, or -1."""
+        room = 0
+        for position, shape, dtype, size in written:
+            if size <= TOGETHER_UP_TO:
+                self._written.append((position, shape, dtype, size, room))
+                room += -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+            else:
+                self._written.append((position, shape, dtype, size, -1))
+        self._room = room + ALIGNMENT - 1 if room else 0
 
     def __call__(self, inputs: Sequence[Array], pointers: list[int | None]) -> list[Array]:
         """The results. `pointers` are the addresses of `inputs`; the list is used up.
@@ -50,20 +57,20 @@ class PreparedCall:
         An output that is an input unchanged is that array in its shape, not a copy.
         """
         outputs: list[Any] = [None] * self._count
-        for position, shape, dtype, room, size in self._written:
-            if room >= RECYCLED_FROM:
+        storage: Array | None = None
+        first = base = 0
+        if self._room:
+            storage = np.empty(self._room, _BYTE)
+            start = address(storage) or 0
+            first = -start % ALIGNMENT
+            base = start + first
+        for position, shape, dtype, size, offset in self._written:
+            if offset < 0:
                 outputs[position], start = fresh_output(shape, dtype, size)
                 pointers.append(start)
-                continue
-            try:
-                storage = np.empty(room, _BYTE)
-            except MemoryError:
-                fresh_output(shape, dtype, size)  # raises the same, in words
-                raise
-            start = address(storage) or 0
-            offset = -start % ALIGNMENT
-            outputs[position] = np.ndarray(shape, dtype, storage, offset)
-            pointers.append(start + offset)
+            else:
+                outputs[position] = np.ndarray(shape, dtype, storage, first + offset)
+                pointers.append(base + offset)
         workspaces = self._workspaces
         if workspaces is None:
             self._entry(*pointers)
