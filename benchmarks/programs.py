@@ -139,7 +139,7 @@ def gpt_decoding(arrays: Mapping[str, Array], sizes: Sizes) -> Callable[[int, in
     shape = (sizes.heads, sizes.ctx, sizes.dim // sizes.heads)
     caches = [Tensor(np.zeros(shape, np.float32)) for _ in range(2 * sizes.layers)]
 
-    def one(caches: list[Tensor], token: Tensor, position: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def one(caches: list[Tensor], token: Any, position: Any) -> tuple[Tensor, list[Tensor]]:
         x = (p["wte"][token] + p["wpe"][position]).reshape(1, -1)
         slots = Tensor.arange(sizes.ctx)
         seen, here = slots <= position, (slots == position).reshape(-1, 1)
@@ -174,7 +174,7 @@ def head_decoding(
     wq, wk, wv, wo = (Tensor(w) for w in weights)
     keys, values = (Tensor(np.zeros((capacity, wk.shape[1]), np.float32)) for _ in range(2))
 
-    def one(k: Tensor, v: Tensor, x: Tensor, position: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def one(k: Tensor, v: Tensor, x: Any, position: Any) -> tuple[Tensor, Tensor, Tensor]:
         slots = Tensor.arange(capacity)
         here = (slots == position).reshape(-1, 1)
         k, v = here.where(x @ wk, k), here.where(x @ wv, v)

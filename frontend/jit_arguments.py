@@ -176,7 +176,7 @@ def fast_key(args: tuple[Any, ...], plain: set[int]) -> Any:
     key: list[Any] = []
     tensors: list[int] = []
     for value in args:
-        kind = type(value)
+        kind = cast("type[Any]", type(value))
         if kind is Tensor:
             node = value._node  # pyright: ignore[reportPrivateUsage] (the jit is the tensor's friend)
             if node.tracked:

@@ -13,6 +13,10 @@ from xdsl.dialects import arith, func, math, memref, scf, vector
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from uopc.lowering.c_idioms import Idiom, idiom
+
+_LAST_OF_IDIOMS = frozenset((arith.MulfOp, arith.SelectOp))
+
 _EFFECTS: frozenset[type[Operation]] = frozenset(
     {
         func.CallOp,
@@ -64,7 +68,7 @@ class Liveness:
 
     `uses[v]` counts the uses of v by ops that matter, `where[v]` is the block of the last one
     found, `live` holds the ops that matter, and `data` the index values that are more than
-    addresses: compared, stored, passed on or converted.
+    addresses: compared, stored, passed on or converted. `idioms` are the ops that end one.
     """
 
     def __init__(self, body: Block) -> None:
@@ -72,6 +76,7 @@ class Liveness:
         self.where: dict[SSAValue, Block | None] = {}
         self.live: set[Operation] = set()
         self.data: set[SSAValue] = set()
+        self.idioms: dict[Operation, Idiom] = {}
         self._work: list[Operation] = []
         self._carried: set[tuple[Operation, int]] = set()
         self._collect(body)
@@ -170,6 +175,9 @@ class Liveness:
     def _visit(self, op: Operation) -> None:
         kind = type(op)
         operands: Sequence[SSAValue] = tuple(op.operands)
+        if kind in _LAST_OF_IDIOMS and (found := idiom(op)) is not None:
+            self.idioms[op] = found
+            operands = found.operands
         if kind in _BY_POSITION:
             return
         if kind is scf.ForOp:

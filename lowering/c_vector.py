@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, SSAValue
 from uopc.lowering.c_float import SCALAR_RULES
 from uopc.lowering.c_halves import narrowed, widened
 from uopc.lowering.c_helpers import has_builtin
+from uopc.lowering.c_idioms import Idiom
 from uopc.lowering.c_lanes import (
     INLINE,
     as_mask,
@@ -56,6 +57,12 @@ from uopc.lowering.c_types import (
     Lanes,
     is_vector,
 )
+from uopc.lowering.c_vector_helpers import (
+    extreme_helper,
+    pick_helper,
+    scale_helper,
+    select_helper,
+)
 from uopc.passes.cpu_targets import FusedMultiplyAdd, cpu_targets
 
 _FLOAT_SIGNS: dict[Any, tuple[str, int]] = {
@@ -89,8 +96,11 @@ _EXTREMES: dict[Any, str] = {arith.MaximumfOp: "max", arith.MinimumfOp: "min"}
 def elementwise(p: FunctionPrinter, op: Any) -> None:
     """Any op of arith or math on vectors."""
     kind: type[Any] = op.__class__
-    operands = [p.expr(v) for v in op.operands]
     result = p.vector(_result_type(op), op)
+    if (found := p.live.idioms.get(op)) is not None:
+        p.define(op.results[0], _at_once(p, found, result))
+        return
+    operands = [p.expr(v) for v in op.operands]
     made = _direct(p, op, kind, operands, result)
     if made is None:
         rule = SCALAR_RULES.get(kind)
@@ -98,6 +108,17 @@ def elementwise(p: FunctionPrinter, op: Any) -> None:
             p.unsupported(op)
         made = _lane_by_lane(p, op, rule, operands, result)
     p.define(op.results[0], made)
+
+
+def _at_once(p: FunctionPrinter, found: Idiom, result: Lanes) -> Expr:
+    """Several ops as a call of the helper that does what they do."""
+    operands = [p.expr(v) for v in found.operands]
+    if found.helper == "scale":
+        name = scale_helper(p, result)
+    else:
+        name = pick_helper(p, result, found.helper)
+    text = f"{name}({', '.join(e.text for e in operands)})"
+    return vector_expr(p, text, PRIMARY, result, *operands)
 
 
 def _result_type(op: Any) -> Attribute:
@@ -140,7 +161,7 @@ def _direct(
     if kind in (arith.CmpfOp, arith.CmpiOp):
         return _compare(p, op, kind, a, b)
     if kind in _EXTREMES:
-        name = _vector_extreme(p, lanes, _EXTREMES[kind])
+        name = extreme_helper(p, lanes, _EXTREMES[kind])
         return vector_expr(p, f"{name}({a.text}, {b.text})", PRIMARY, result, a, b)
     if kind is math.FmaOp:
         return fma(p, operands, result)
@@ -268,54 +289,6 @@ def _select(p: FunctionPrinter, operands: Sequence[Expr], result: Lanes) -> Expr
     name = select_helper(p, result)
     text = f"{name}({mask.text}, {a.text}, {b.text})"
     return vector_expr(p, text, PRIMARY, result, mask, a, b)
-
-
-def select_helper(p: FunctionPrinter, lanes: Lanes) -> str:
-    """select: a where the mask is set, else b."""
-    t, m = p.lanes_name(lanes), p.lanes_name(lanes.mask())
-    name = f"select_{t}"
-    return p.prelude.need(
-        name,
-        lambda _: (
-            f"""{INLINE} {t} {name}({m} mask, {t} a, {t} b)
-{{
-    return ({t})((mask & ({m})a) | (~mask & ({m})b));
-}}"""
-        ),
-    )
-
-
-def _vector_extreme(p: FunctionPrinter, lanes: Lanes, kind: str) -> str:
-    """max, min: NaN wins, -0 < +0."""
-    t, m = p.lanes_name(lanes), p.lanes_name(lanes.mask())
-    select = select_helper(p, lanes)
-    sign, merge = (">", "&") if kind == "max" else ("<", "|")
-    name = f"{kind}_{t}"
-    s = "s" if lanes.element is F32 else "d"
-    # Picked in both orders the two results differ only where a == b are zeros of two signs or
-    # where one is NaN: merging their bits gives the right zero.
-    body = f"""    {t} x = {select}(({m})(a {sign} b), a, b), y = {select}(({m})(b {sign} a), b, a);
-    {m} ordered = ({m})(a == a) & ({m})(b == b);
-    return {select}(ordered, ({t})(({m})x {merge} ({m})y), a + b);"""
-    if lanes.bytes == 64:  # clang spells the instructions in another way
-        one, unordered = f"__builtin_ia32_{kind}p{s}512_mask", f"__builtin_ia32_cmpp{s}512_mask"
-        body = f"""#if defined(__AVX512F__) && !defined(__clang__)
-    {t} x = {one}(a, b, a, -1, 4), y = {one}(b, a, a, -1, 4);
-    {t} merged = ({t})(({m})x {merge} ({m})y);
-    return __builtin_ia32_addp{s}512_mask(a, b, merged, {unordered}(a, b, 3, -1, 4), 4);
-#else
-{body}
-#endif"""
-    elif lanes.bytes == 32:
-        one = f"__builtin_ia32_{kind}p{s}256"
-        body = f"""#if defined(__AVX__)
-    {m} merged = ({m}){one}(a, b) {merge} ({m}){one}(b, a);
-    {m} ordered = ({m})(a == a) & ({m})(b == b);
-    return {select}(ordered, ({t})merged, a + b);
-#else
-{body}
-#endif"""
-    return p.prelude.need(name, lambda _: f"{INLINE} {t} {name}({t} a, {t} b)\n{{\n{body}\n}}")
 
 
 def fma(p: FunctionPrinter, operands: Sequence[Expr], result: Lanes) -> Expr | None:

@@ -363,13 +363,16 @@ class _Rangeify:
     def convert(self, op: CastOp | BitcastOp, demand: Demand) -> Answer:
         x = yield demand._replace(tensor=op.operand)
         source, target = (element_of(tensor_of(v)) for v in (op.operand, op.result))
-        build = cast_scalar if isinstance(op, CastOp) else bitcast_scalar
-        result = build(self.builder, source, target, x)
-        if x in self.at and isinstance(op, CastOp) and not target.is_float:
+        if x in self.at and isinstance(op, CastOp) and target.is_integer:
             position = self.position(x, target)
-            if position is not None:
+            if position is not None:  # the index itself, so that no lanes are of the wider type
+                operands, map_ = self.loops.map_of([position])
+                number = loop.IndexOp(operands, map_, signless(target).attribute)
+                result = self.builder.append(number)
                 self.at[result] = position
-        return result
+                return result
+        build = cast_scalar if isinstance(op, CastOp) else bitcast_scalar
+        return build(self.builder, source, target, x)
 
     def constant(self, op: tensor.ConstantOp) -> SSAValue:
         splat = op.splat

@@ -7,14 +7,22 @@ along the input's neighbours and exchanged in registers, then written along the 
     tile x over i1 j1 as p q in register; mark q unroll; mark p vector
     order i0 j0
 
+A result larger than the caches is written past them, and then whole rows of the input are read
+one after the other, two squares beside each other: two lines of each row of the result.
+
+    split j = j0 jb:2 j1:16:vector; …; order j0 i0 jb; stream
+
 Lengths below a square's side are left to plain loops.
 """
 
 from __future__ import annotations
 
+from math import prod
+
 from uopc.dialects import loop
 from uopc.dialects.element_types import element_type
-from uopc.dialects.schedule_text import Command, Mark, Order, Part, Split, Tile
+from uopc.dialects.kernel_signature import buffer_of
+from uopc.dialects.schedule_text import Command, Mark, Order, Part, Split, Stream, Tile
 from uopc.passes.cpu_targets import CpuTarget
 from uopc.passes.loop_dag import LoopDag
 from uopc.passes.schedule_facts import (
@@ -31,6 +39,8 @@ from uopc.passes.schedule_facts import (
 
 _MOST_SIDE = 16
 """A square of more rows would not stay in registers."""
+STREAM_FROM_BYTES = 1 << 24
+"""On two cores with 1 MiB of level 2 each, 16 MiB take half the time so, and 1 MiB a tenth more."""
 
 
 def block_schedule(dag: LoopDag, target: CpuTarget) -> list[Command]:
@@ -64,7 +74,9 @@ def block_schedule(dag: LoopDag, target: CpuTarget) -> list[Command]:
         return []
     if any(r.is_bool for r in rows):
         return []
-    return _squares(free, [o for o, _ in turned], down, across, side)
+    shape = buffer_of(store.buffer).get_shape()
+    streams = prod(shape) * row.bytes >= STREAM_FROM_BYTES and length(dag, across) >= 2 * side
+    return _squares(free, [o for o, _ in turned], down, across, side, streams=streams)
 
 
 def _far_range(dag: LoopDag, load: loop.LoadOp, across: loop.RangeOp) -> loop.RangeOp | None:
@@ -81,11 +93,14 @@ def _squares(
     down: loop.RangeOp,
     across: loop.RangeOp,
     side: int,
+    *,
+    streams: bool,
 ) -> list[Command]:
     i, j = name_of(down), name_of(across)
+    pair = [Part(f"{j}b", 2, None)] if streams else []
     found: list[Command] = [
         Split(i, (Part(f"{i}0", None, None), Part(f"{i}1", side, "unroll"))),
-        Split(j, (Part(f"{j}0", None, None), Part(f"{j}1", side, "vector"))),
+        Split(j, (Part(f"{j}0", None, None), *pair, Part(f"{j}1", side, "vector"))),
     ]
     for number, load in enumerate(turned):
         p, q = (f"{n}{number or ''}" for n in ("p", "q"))
@@ -93,4 +108,6 @@ def _squares(
         found.append(Tile(load.result.name_hint, (f"{i}1", f"{j}1"), (p, q), "register"))
         found += [Mark(q, "unroll"), Mark(p, "vector")]
     others = [name_of(r) for r in free if r not in (down, across)]
+    if streams:
+        return [*found, Order((*others, f"{j}0", f"{i}0", f"{j}b")), Stream()]
     return [*found, Order((*others, f"{i}0", f"{j}0"))]

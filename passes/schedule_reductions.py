@@ -55,7 +55,7 @@ def reduction_schedule(dag: LoopDag, reduction: loop.ReduceOp, target: CpuTarget
     written = stores(dag)
     if across is None or len(written) != 1 or not is_neighbours(dag, written[0], across):
         return []
-    copies = min(target.registers * 3 // 4, length(dag, across) // lanes)
+    copies = _copies(length(dag, across) // lanes, target)
     if copies < 1:
         return []
     outer = [name_of(r) for r in in_order(dag, free - {across})]
@@ -63,6 +63,15 @@ def reduction_schedule(dag: LoopDag, reduction: loop.ReduceOp, target: CpuTarget
     split = _split(across, copies, lanes)
     contract = [Contract()] if target.fused_multiply_add and _is_product(reduction) else []
     return [*contract, split, Order((*outer, split.parts[0].name, *own))]
+
+
+def _copies(vectors: int, target: CpuTarget) -> int:
+    """As many accumulators as registers hold, or fewer so that the strips are of equal width and
+    even in number: threads share them."""
+    most = target.registers * 3 // 4
+    strips = -(-vectors // most)
+    strips += strips % 2
+    return -(-vectors // strips) if vectors > 1 else vectors
 
 
 def _is_product(reduction: loop.ReduceOp) -> bool:

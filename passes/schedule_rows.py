@@ -59,12 +59,13 @@ def row_schedule(dag: LoopDag, target: CpuTarget) -> list[Command]:
 
 
 def _lanes(dag: LoopDag, target: CpuTarget) -> int:
-    """As many lanes as the widest type of the kernel leaves room for."""
+    """As many lanes as the widest type of what varies in a sweep leaves room for; what is the same
+    for all rows is a scalar."""
     widest = 8
     for op in dag.position:
         for result in op.results:
             row = element_type(result.type)
-            if row is not None:
+            if row is not None and dag.free.get(result):
                 widest = max(widest, row.bits)
     return target.vector_bytes * 8 // widest
 

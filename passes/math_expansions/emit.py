@@ -95,6 +95,25 @@ F32 = Format("f32", 32, 24, f32, i32, "<f")
 F64 = Format("f64", 64, 53, f64, i64, "<d")
 
 
+def format_of(value_type: Attribute) -> Format | None:
+    """The format of a float type, or of the lanes of a vector type."""
+    shape = vector_type(value_type)
+    scalar = value_type if shape is None else shape.element_type
+    return next((f for f in (F32, F64) if f.float_type == scalar), None)
+
+
+def constant_number(value: SSAValue) -> float | int | None:
+    """The number that a constant is, in all lanes; None for any other value."""
+    if not isinstance(value.owner, arith.ConstantOp):
+        return None
+    attribute = value.owner.value
+    if isinstance(attribute, DenseIntOrFPElementsAttr):
+        if not attribute.is_splat():
+            return None
+        return cast("float | int", attribute.get_values()[0])
+    return cast("IntegerAttr | FloatAttr", attribute).value.data
+
+
 @dataclass
 class ConstantPool:
     """Constants at the start of a function's entry block, each made once."""

@@ -9,8 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from xdsl.dialects import arith, math
+from xdsl.ir import SSAValue
+
 from uopc.passes.math_expansions.coefficients import EXP, EXP2, LN2, LOG2_E
-from uopc.passes.math_expansions.emit import Emitter, Float, Format, Int
+from uopc.passes.math_expansions.emit import (
+    Emitter,
+    Float,
+    Format,
+    Int,
+    constant_number,
+    format_of,
+)
 
 
 @dataclass(frozen=True)
@@ -47,6 +57,49 @@ def scale(e: Emitter, x: Float, n: Int) -> Float:
     """x 2^n rounded once, for x near 1 and |n| up to twice the bias: n is applied in halves."""
     half = n >> 1
     return x * power_of_two(e, half) * power_of_two(e, n - half)
+
+
+def scaling(op: arith.MulfOp) -> tuple[SSAValue, SSAValue] | None:
+    """Of the last op that `scale` makes: x, and the sum with `Format.rounder` that n stands in the
+    low bits of. None for any other multiplication."""
+    first, second = op.lhs.owner, _shifted_bits(op.rhs)
+    if not isinstance(first, arith.MulfOp) or second is None:
+        return None
+    half = _shifted_bits(first.rhs)
+    rest = second.owner
+    if half is None or not isinstance(rest, arith.SubiOp) or rest.rhs is not half:
+        return None
+    shift, bits = half.owner, rest.lhs.owner
+    if not isinstance(shift, arith.ShRSIOp) or shift.lhs is not rest.lhs:
+        return None
+    if constant_number(shift.rhs) != 1 or not isinstance(bits, arith.BitcastOp):
+        return None
+    moved = bits.input
+    format = format_of(moved.type)
+    if format is None or not _is_rounded(moved, format):
+        return None
+    return first.lhs, moved
+
+
+def _shifted_bits(value: SSAValue) -> SSAValue | None:
+    """The n of `power_of_two`."""
+    bits = value.owner
+    shift = bits.input.owner if isinstance(bits, arith.BitcastOp) else None
+    biased = shift.lhs.owner if isinstance(shift, arith.ShLIOp) else None
+    format = format_of(value.type)
+    if not isinstance(biased, arith.AddiOp) or shift is None or format is None:
+        return None
+    assert isinstance(shift, arith.ShLIOp)
+    fits = constant_number(shift.rhs) == format.fraction
+    return biased.lhs if fits and constant_number(biased.rhs) == format.bias else None
+
+
+def _is_rounded(value: SSAValue, format: Format) -> bool:
+    """Whether a value is a sum with the format's rounder, and no more than half of it."""
+    owner = value.owner
+    if isinstance(owner, arith.AddfOp):
+        return constant_number(owner.rhs) == format.rounder
+    return isinstance(owner, math.FmaOp) and constant_number(owner.c) == format.rounder
 
 
 def binary_limits(format: Format) -> tuple[float, float]:

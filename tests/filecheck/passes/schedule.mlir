@@ -32,7 +32,7 @@ ukernel.kernel @rows ins(%x : memref<4x640xf32>) outs(%o : memref<4xf32>) {
 }
 
 // A sum down columns: as many vectors of columns at a time as three quarters of the registers hold.
-// CHECK: @columns {{.*}}schedule = "split j = j0 j1:12:unroll j2:8:vector; order j0 k"
+// CHECK: @columns {{.*}}schedule = "split j = j0 j1:10:unroll j2:8:vector; order j0 k"
 ukernel.kernel @columns ins(%x : memref<640x640xf32>) outs(%o : memref<640xf32>) {
   %j = uloop.range 640
   %k = uloop.range 640 reduce
