@@ -30,7 +30,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = ("README.md", "docs/tutorial.md", "docs/training.md", "docs/errors.md")
+DOCUMENTS = (
+    "README.md",
+    "docs/tutorial.md",
+    "docs/schedules.md",
+    "docs/training.md",
+    "docs/errors.md",
+)
 
 _BLOCK = re.compile(
     r"(?:<!-- file: (?P<file>[\w.-]+) -->\n)?```(?P<language>\w*)\n(?P<body>.*?)^```$",
