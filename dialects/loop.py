@@ -2,7 +2,7 @@
 
     range    ::= %i = range E (max N)? KIND?        an index from 0 up to, without, E
                | %i = range min(E, E…) max N KIND?  up to the least of several
-    load     ::= %v = load %b[E, …] WHERE? : M      an element of a buffer; 0 where not valid
+    load     ::= %v = load %b[E, …] WHERE? ASK? : M an element of a buffer; 0 where not valid
     read     ::= %v = read %t[E, …] : M             an element of a tile
     store    ::= store %v, %b[E, …] WHERE? : M      at most once an element
     update   ::= update OP %v, %b[E, …] WHERE? : M  combine into the element, in order of ranges
@@ -14,6 +14,7 @@
     valid    ::= %c = valid (E, …)                  true where all E >= 0
     guard    ::= guard E                            nothing happens where E < 0
     WHERE    ::= where (E, …)                       every E >= 0
+    ASK      ::= prefetch [E, …]                    a place that a later step reads: a hint
     E        ::= affine over %ranges, sizes, and values: %i * 8 + %j floordiv 3 - 1
     KIND     ::= loop | reduce | unroll | vector | thread | block | lane
     OP       ::= add | mul | max | min | umax | umin | and | or | xor | fma   (update: also set)

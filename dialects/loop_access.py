@@ -106,27 +106,33 @@ class AccessOp(IRDLOperation, ABC):
         if self.where is not None:
             check_map(self.where, self.indices, None)
 
-    def print_access(self, printer: Printer) -> None:
+    def print_access(self, printer: Printer, prefetch: AffineMapAttr | None = None) -> None:
         printer.print_ssa_value(self.buffer)
         print_expression_list(printer, self.map.data, self.indices, "[]")
         if self.where is not None:
             printer.print_string(" where ")
             print_expression_list(printer, self.where.data, self.indices, "()")
+        if prefetch is not None:
+            printer.print_string(" prefetch ")
+            print_expression_list(printer, prefetch.data, self.indices, "[]")
         printer.print_op_attributes(self.attributes)
         printer.print_string(" : ")
         printer.print_attribute(self.buffer.type)
 
 
 class Access:
-    """What `print_access` prints, parsed."""
+    """What `print_access` prints, parsed; `prefetch` stands for whether that may be there."""
 
-    def __init__(self, parser: Parser) -> None:
+    def __init__(self, parser: Parser, *, prefetch: bool = False) -> None:
         unresolved = parser.parse_unresolved_operand()
         self.indices: Operands = []
         results = parse_expression_list(parser, self.indices, parser.Delimiter.SQUARE)
         valid = None
         if parser.parse_optional_keyword("where"):
             valid = parse_expression_list(parser, self.indices, parser.Delimiter.PAREN)
+        ahead = None
+        if prefetch and parser.parse_optional_keyword("prefetch"):
+            ahead = parse_expression_list(parser, self.indices, parser.Delimiter.SQUARE)
         self.attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         position = parser.pos
@@ -138,6 +144,7 @@ class Access:
         count = len(self.indices)
         self.map = AffineMap(count, 0, tuple(results))
         self.where = None if valid is None else AffineMap(count, 0, tuple(valid))
+        self.prefetch = None if ahead is None else AffineMap(count, 0, tuple(ahead))
 
 
 def maps(map_: AffineMap, where: AffineMap | None) -> dict[str, Attribute | None]:
@@ -186,9 +193,55 @@ class ElementOp(AccessOp, ABC):
 
 @irdl_op_definition
 class LoadOp(ElementOp):
-    """`%v = uloop.load %x[%i, %j - 1] where (%j - 1) : memref<4x8xf32>`: 0 where not valid."""
+    """`%v = uloop.load %x[%i, %j - 1] where (%j - 1) : memref<4x8xf32>`: 0 where not valid.
+
+    `%v = uloop.load %x[%i, %k] prefetch [%i + 1, %k] : …` asks for a place that a later step reads,
+    or the nearest one that the buffer has: a hint, on which no value depends."""
 
     name = "uloop.load"
+    prefetch = opt_prop_def(AffineMapAttr)
+
+    def __init__(
+        self,
+        buffer: SSAValue,
+        indices: Sequence[SSAValue],
+        map_: AffineMap,
+        where: AffineMap | None = None,
+        prefetch: AffineMap | None = None,
+    ):
+        super().__init__(buffer, indices, map_, where)
+        if prefetch is not None:
+            self.prefetch = AffineMapAttr(prefetch)
+
+    def verify_(self) -> None:
+        super().verify_()
+        if self.prefetch is None:
+            return
+        try:
+            check_map(self.prefetch, self.indices, buffer_of(self.buffer).get_num_dims())
+        except VerifyException as error:
+            raise VerifyException(f"prefetch: {error}") from error
+        around = _dims(self.map) | (set[int]() if self.where is None else _dims(self.where))
+        if _dims(self.prefetch) - around:
+            raise VerifyException("prefetch: expected ranges and sizes that the load depends on")
+        if self.prefetch == self.map:
+            raise VerifyException("prefetch: expected another place than the load's own")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        self.print_access(printer, self.prefetch)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LoadOp:
+        access = Access(parser, prefetch=True)
+        op = cls(access.buffer, access.indices, access.map, access.where, access.prefetch)
+        op.attributes.update(access.attributes)
+        return op
+
+
+def _dims(map_: AffineMapAttr) -> set[int]:
+    """The dimensions that the results of a map use."""
+    return {dim for result in map_.data.results for dim in result.used_dims()}
 
 
 @irdl_op_definition

@@ -76,7 +76,12 @@ def make_context(*, allow_unregistered: bool = False) -> Context:
     from xdsl.dialects import get_all_dialects
 
     context = Context(allow_unregistered=allow_unregistered)
-    repaired = {"arith": repaired_arith, "gpu": extended_gpu, "linalg": extended_linalg}
+    repaired = {
+        "arith": repaired_arith,
+        "gpu": extended_gpu,
+        "linalg": extended_linalg,
+        "memref": extended_memref,
+    }
     own = {**foreign_factories(), **dialect_factories()}
     factories = {**get_all_dialects(), **own, **repaired}
     for name, factory in factories.items():
@@ -106,3 +111,10 @@ def extended_gpu() -> Dialect:
     from uopc.dialects.gpu_extensions import extended_gpu
 
     return extended_gpu()
+
+
+def extended_memref() -> Dialect:
+    """xDSL's memref dialect, with what it lacks: see memref_extensions."""
+    from uopc.dialects.memref_extensions import extended_memref
+
+    return extended_memref()

@@ -11,6 +11,7 @@
                | bound R = E finite?                     a range ends where nothing follows
                | pad V R to N                            a tile has N places along R
                | stream                                  stores go past the caches
+               | prefetch V along R                      a load asks for the next step's place
                | mark R KIND                             how a range runs
                | order R …                               loops, outermost first
     KIND     ::= loop | unroll | vector | thread | block | lane
@@ -163,8 +164,29 @@ class Stream:
         return "stream"
 
 
+@dataclass(frozen=True)
+class Prefetch:
+    value: str
+    range: str
+
+    def __str__(self) -> str:
+        return f"prefetch {self.value} along {self.range}"
+
+
 Command = (
-    Contract | Split | Tile | Capture | Layout | Merge | Fuse | Bound | Pad | Stream | Mark | Order
+    Contract
+    | Split
+    | Tile
+    | Capture
+    | Layout
+    | Merge
+    | Fuse
+    | Bound
+    | Pad
+    | Stream
+    | Prefetch
+    | Mark
+    | Order
 )
 
 
@@ -198,6 +220,7 @@ _FORMS = {
     "bound": "bound R = E, an expression over ranges and sizes; finite at its end",
     "pad": "pad V R to N",
     "stream": "stream",
+    "prefetch": "prefetch V along R",
     "mark": "mark R KIND",
     "order": "order R …",
 }
@@ -229,6 +252,8 @@ def _parse_command(line: str, word: str, rest: list[str]) -> Command | None:
             return Contract()
         case "stream", []:
             return Stream()
+        case "prefetch", [value, "along", name]:
+            return Prefetch(_name(value), _name(name))
         case "split", [name, "=", *parts]:
             chain = parts[-1:] == ["chain"]
             parsed = tuple(_part(line, p) for p in (parts[:-1] if chain else parts))

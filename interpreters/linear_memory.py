@@ -14,6 +14,7 @@ from xdsl.dialects.utils import get_dynamic_index_list
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from uopc.dialects.gpu_extensions import is_workgroup
+from uopc.dialects.memref_extensions import PrefetchOp
 from uopc.dialects.rounding import Array
 from uopc.interpreters.lanes import Context, Frame
 from uopc.interpreters.linear_core import (
@@ -427,7 +428,7 @@ def metadata(c: Compiler, op: memref.ExtractStridedMetaDataOp) -> Step:
 
 
 def nothing(c: Compiler, op: Operation) -> None:
-    """Memory is freed when nobody refers to it."""
+    """Memory is freed when nobody refers to it, and has no caches to ask for."""
 
 
 MEMORY_HANDLERS: Mapping[type[Operation], Handler] = {
@@ -437,6 +438,7 @@ MEMORY_HANDLERS: Mapping[type[Operation], Handler] = {
     memref.AllocOp: alloc,
     memref.AllocaOp: alloc,
     memref.DeallocOp: nothing,
+    PrefetchOp: nothing,
     memref.GetGlobalOp: get_global,
     memref.ViewOp: view_of_bytes,
     memref.SubviewOp: subview,

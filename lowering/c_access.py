@@ -8,6 +8,7 @@ from typing import Any
 from xdsl.dialects import memref, vector
 from xdsl.dialects.builtin import BoolAttr
 
+from uopc.dialects.memref_extensions import PrefetchOp
 from uopc.lowering.c_address import element, pointer
 from uopc.lowering.c_lanes import INLINE, as_mask, converted, lanes_of, vector_expr
 from uopc.lowering.c_style import FunctionPrinter
@@ -50,6 +51,15 @@ def store(p: FunctionPrinter, op: memref.StoreOp) -> None:
         p.statement(f"{text} {compound[1]}= {compound[2]};")
     else:
         p.statement(f"{text} = {value.text};")
+
+
+def prefetch(p: FunctionPrinter, op: PrefetchOp) -> None:
+    """memref.prefetch: GNU C's, which gcc and clang have."""
+    if not op.isDataCache.value.data:
+        p.fail(op, "asks for instructions, which C has no way to do", "ask for data")
+    where = element(p, op, p.buffer(op.memref), op.indices)
+    write, locality = int(bool(op.isWrite.value.data)), op.localityHint.value.data
+    p.statement(f"__builtin_prefetch(&{where.text}, {write}, {locality});")
 
 
 def vector_load(p: FunctionPrinter, op: vector.LoadOp) -> None:
@@ -274,6 +284,7 @@ def masked_store(p: FunctionPrinter, op: vector.MaskedStoreOp) -> None:
 ACCESS_HANDLERS: dict[Any, Any] = {
     memref.LoadOp: load,
     memref.StoreOp: store,
+    PrefetchOp: prefetch,
     vector.LoadOp: vector_load,
     vector.StoreOp: vector_store,
     vector.MaskedLoadOp: masked_load,

@@ -13,6 +13,7 @@ from xdsl.dialects import arith, func, math, memref, scf, vector
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from uopc.dialects.memref_extensions import PrefetchOp
 from uopc.lowering.c_idioms import Idiom, idiom
 
 _LAST_OF_IDIOMS = frozenset((arith.MulfOp, arith.SelectOp))
@@ -25,6 +26,7 @@ _EFFECTS: frozenset[type[Operation]] = frozenset(
         memref.CopyOp,
         memref.DeallocOp,
         memref.AtomicRMWOp,
+        PrefetchOp,
         vector.StoreOp,
         vector.MaskedStoreOp,
     }
@@ -56,6 +58,7 @@ _ADDRESSING: frozenset[type[Operation]] = frozenset(
     {
         *(memref.LoadOp, memref.StoreOp, vector.LoadOp, vector.StoreOp),
         *(vector.MaskedLoadOp, vector.MaskedStoreOp, memref.ViewOp, memref.SubviewOp),
+        PrefetchOp,
         *(memref.ReinterpretCastOp, memref.AllocOp, memref.AllocaOp, memref.DimOp),
         *(scf.ForOp, scf.ParallelOp, vector.CreateMaskOp),
     }

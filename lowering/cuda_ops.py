@@ -10,6 +10,7 @@ from xdsl.dialects import arith, gpu, memref
 from xdsl.ir import Operation
 
 from uopc.dialects.gpu_extensions import ShuffleModeEnum, ShuffleOp, is_workgroup
+from uopc.dialects.memref_extensions import PrefetchOp
 from uopc.lowering.c import HANDLERS as C_HANDLERS
 from uopc.lowering.c_address import strides_of
 from uopc.lowering.c_buffers import alloca as local_array
@@ -90,6 +91,11 @@ def all_reduce(p: FunctionPrinter, op: gpu.AllReduceOp) -> None:
         "says nothing of the order in which it combines values",
         "write the tree out in gpu.shuffle and gpu.barrier, as linearize does",
     )
+
+
+def prefetch(p: FunctionPrinter, op: PrefetchOp) -> None:
+    """memref.prefetch: CUDA C has no word for it, and other warps run while one waits."""
+    p.fail(op, "has no form in CUDA", "leave the prefetch out of the kernel's schedule")
 
 
 # ---- storage
@@ -181,6 +187,7 @@ GPU_HANDLERS: dict[Any, Any] = {
     gpu.BarrierOp: barrier,
     gpu.AllReduceOp: all_reduce,
     ShuffleOp: shuffle,
+    PrefetchOp: prefetch,
     memref.AllocaOp: alloca,
     arith.ConstantOp: float_constant,
     arith.IndexCastOp: index_cast,

@@ -39,6 +39,7 @@ from uopc.dialects.schedule_text import (
     Command,
     Layout,
     Pad,
+    Prefetch,
     Tile,
     bad_schedule,
     parse_schedule,
@@ -93,7 +94,7 @@ def _printed_names(op: kernel.KernelOp) -> dict[str, SSAValue]:
 
 def _as_named(command: Command, printed: dict[str, SSAValue]) -> Command:
     """A command with a value called as in the text: by its own name instead."""
-    if isinstance(command, Tile | Capture | Layout | Pad):
+    if isinstance(command, Tile | Capture | Layout | Pad | Prefetch):
         value = printed.get(command.value)
         if value is not None and value.name_hint is not None and isinstance(value, OpResult):
             return replace(command, value=value.name_hint)

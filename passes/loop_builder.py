@@ -58,7 +58,16 @@ class LoopBuilder:
         self, at: Sequence[Expr], where: Sequence[Expr]
     ) -> tuple[list[SSAValue], AffineMap, AffineMap | None]:
         """Operands, map and condition map of an access."""
-        operands, joint = self.map_of([*at, *where])
-        map_ = AffineMap(joint.num_dims, 0, joint.results[: len(at)])
-        valid = AffineMap(joint.num_dims, 0, joint.results[len(at) :]) if where else None
+        operands, map_, valid, _ = self.load_maps(at, where, [])
         return operands, map_, valid
+
+    def load_maps(
+        self, at: Sequence[Expr], where: Sequence[Expr], ahead: Sequence[Expr]
+    ) -> tuple[list[SSAValue], AffineMap, AffineMap | None, AffineMap | None]:
+        """Operands and map of a load, the map of its conditions and that of what it asks for."""
+        operands, joint = self.map_of([*at, *where, *ahead])
+        results, conditions = joint.results, len(at) + len(where)
+        map_ = AffineMap(joint.num_dims, 0, results[: len(at)])
+        valid = AffineMap(joint.num_dims, 0, results[len(at) : conditions]) if where else None
+        asked = AffineMap(joint.num_dims, 0, results[conditions:]) if ahead else None
+        return operands, map_, valid, asked

@@ -154,12 +154,14 @@ class LoopRewriter:
     def copy(self, op: Operation) -> list[SSAValue]:
         """Copy an op that binds no ranges."""
         match op:
-            case loop.LoadOp() | loop.ReadOp():
+            case loop.LoadOp():
                 at, where = self.access(op)
-                if isinstance(op, loop.ReadOp):
-                    at = self.read_at(op, at)
-                operands, map_, valid = self.loops.access_maps(at, where)
-                made: Operation = type(op)(self.values[op.buffer], operands, map_, valid)
+                maps = self.loops.load_maps(at, where, _moving(self.ahead(op), at, where))
+                made: Operation = loop.LoadOp(self.values[op.buffer], *maps)
+            case loop.ReadOp():
+                at, where = self.access(op)
+                operands, map_, valid = self.loops.access_maps(self.read_at(op, at), where)
+                made = loop.ReadOp(self.values[op.buffer], operands, map_, valid)
             case loop.StoreOp() | loop.UpdateOp():
                 operands, map_, valid = self.loops.access_maps(*self.access(op))
                 stored, buffer = self.values[op.value], self.values[op.buffer]
@@ -220,6 +222,12 @@ class LoopRewriter:
         at = [self.expr(e) for e in self.dag.expressions(op.map, op.indices)]
         return at, [self.expr(e) for e in self.dag.conditions(op)]
 
+    def ahead(self, op: loop.LoadOp) -> list[Expr]:
+        """The new place that a load asks for, if it does; a hook for the command that says so."""
+        if op.prefetch is None:
+            return []
+        return [self.expr(e) for e in self.dag.expressions(op.prefetch, op.indices)]
+
     # Copies of a value with other ranges.
 
     def clone_value(self, wanted: SSAValue, replaced: Mapping[Leaf, Expr]) -> SSAValue:
@@ -253,3 +261,10 @@ class LoopRewriter:
         result = self.values[wanted]
         self.values, self.exprs = kept_values, kept_exprs
         return result
+
+
+def _moving(ahead: list[Expr], at: list[Expr], where: list[Expr]) -> list[Expr]:
+    """A place to ask for, unless the load no longer runs in the loop that it moves with: it has
+    one place in all of its steps, and no next one."""
+    around = frozenset(leaf for expr in (*at, *where) for leaf in expr.leaves)
+    return ahead if ahead != at and all(e.leaves <= around for e in ahead) else []

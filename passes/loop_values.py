@@ -28,6 +28,7 @@ from uopc.dialects.sizes import Size
 from uopc.passes.combine import combine, combined_identity
 from uopc.passes.loop_dag import LoopDag, Ranges, is_inline, length_of, number_of, own_ranges
 from uopc.passes.loop_masks import Mask, guards_of, lane_mask, mask_of
+from uopc.passes.loop_prefetch import ask_ahead
 from uopc.passes.loop_scopes import NO_LANES, Lanes, Scope, Scopes, unproven
 from uopc.passes.loop_tiles import flat_index, in_registers, read_row
 from uopc.passes.scalar_builder import INDEX, ScalarBuilder
@@ -314,6 +315,8 @@ class Values(Scopes):
         lanes: Lanes,
     ) -> SSAValue:
         target, expressions = self.expressions_of(op, lanes)
+        if isinstance(op, loop.LoadOp):
+            ask_ahead(self, self.buffers[op.buffer], op, block, along, lanes)
         element = op.result.type
         b = ScalarBuilder(block)
         if along is None:

@@ -19,6 +19,7 @@ from uopc.passes.reductions import merging
 from uopc.passes.schedule_bounds import ApplyBound, ApplyPad
 from uopc.passes.schedule_facts import is_arg_reduction, product_of, widened_name
 from uopc.passes.schedule_names import check_fresh, find_range, find_value
+from uopc.passes.schedule_prefetch import ApplyPrefetch
 
 
 def apply_command(op: kernel.KernelOp, command: Command) -> None:
@@ -44,6 +45,8 @@ def apply_command(op: kernel.KernelOp, command: Command) -> None:
             ApplyPad(op, command).run()
         case text.Stream():
             _stream(op, command)
+        case text.Prefetch():
+            ApplyPrefetch(op, command).run()
         case text.Mark():
             _Mark(op, command).run()
         case text.Order():

@@ -7,6 +7,7 @@ cut into copies and lanes alike, so that lanes of a tile are read as they were w
     split k = k0 k1:4:unroll k2:16:vector        the row of exp(x - max), kept in a tile
     split m = m0 m1:4:unroll m2:16:vector        its sum
     split j = j0 j1:4:unroll j2:16:vector        the result
+    prefetch x_at along i                        of a large x, the next row while exp takes its time
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from uopc.passes.schedule_facts import (
     length,
     name_of,
 )
+from uopc.passes.schedule_prefetch import prefetch_commands
 
 
 def row_schedule(dag: LoopDag, target: CpuTarget) -> list[Command]:
@@ -38,7 +40,7 @@ def row_schedule(dag: LoopDag, target: CpuTarget) -> list[Command]:
     if lanes < 2:
         return []
     done: set[loop.RangeOp] = set()
-    chosen: list[Operation] = []
+    chosen: dict[Operation, loop.RangeOp] = {}
     for statement in dag.statements:
         along = _along(dag, statement)
         if along is None or along in done or length(dag, along) < lanes:
@@ -47,7 +49,7 @@ def row_schedule(dag: LoopDag, target: CpuTarget) -> list[Command]:
         if inside & done or any(along in _ranges_around(dag, other) for other in chosen):
             continue  # a value has lanes along one range
         done.add(along)
-        chosen.append(statement)
+        chosen[statement] = along
         name = name_of(along)
         parts = (
             Part(f"{name}0", None, None),
@@ -55,7 +57,7 @@ def row_schedule(dag: LoopDag, target: CpuTarget) -> list[Command]:
             Part(f"{name}2", lanes, "vector"),
         )
         found.append(Split(name, parts))
-    return found
+    return found + prefetch_commands(dag, chosen)
 
 
 def _lanes(dag: LoopDag, target: CpuTarget) -> int:

@@ -3,8 +3,8 @@
     schedule{beam=4}    from the rule's choice on, the 4 best of each round are varied again
 
 Varied are copies (rows and vectors of a register tile, partial sums), sides of blocks and shares of
-threads, each halved and doubled; whether a panel is packed; the order of neighbouring loops; and
-plain loops are tried too. Vectors are not: their width is the target's.
+threads, each halved and doubled; whether a panel is packed, or a next row asked for; the order of
+neighbouring loops; and plain loops are tried too. Vectors are not: their width is the target's.
 
 Who measures is told from outside (`measure_with`), since passes know no machine. A measurer also
 keeps winners, by kernel, target and options, so that a search happens once a machine.
@@ -140,6 +140,8 @@ def _varied(commands: list[Command], position: int, command: Command) -> Iterato
                         yield [*before, replace(command, parts=changed), *after]
         case text.Tile(names=names):
             yield [*before, *_without(after, set(names))]
+        case text.Prefetch():
+            yield [*before, *after]
         case text.Order(names=names):
             for k in range(len(names) - 1):
                 swapped = (*names[:k], names[k + 1], names[k], *names[k + 2 :])

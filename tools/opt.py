@@ -28,6 +28,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from uopc.dialects.errors import UopcError
 from uopc.dialects.gpu_extensions import install as extend_gpu
 from uopc.dialects.locations import clip_message, parse_text
+from uopc.dialects.memref_extensions import install as extend_memref
 from uopc.dialects.registry import dialect_factories, extended_linalg, foreign_factories
 from uopc.dialects.source_text import decode_source, read_source
 from uopc.dialects.upstream_fixes import install
@@ -101,9 +102,11 @@ class UopcOptMain(xDSLOptMain):
     # Registration: xDSL's multiverse has uopc's own things only where uopc is installed.
 
     def register_all_dialects(self) -> None:
-        """Register the environment's dialects and uopc's; arith takes vectors, gpu shuffles."""
+        """Register the environment's dialects and uopc's; arith takes vectors, gpu
+        shuffles, memref prefetches."""
         install()
         extend_gpu()
+        extend_memref()
         super().register_all_dialects()
         for name, factory in {**foreign_factories(), **dialect_factories()}.items():
             if name not in self.ctx.registered_dialect_names:

@@ -242,6 +242,14 @@ def test_names_that_mean_something_in_cuda(name: str):
             ),
             "vector<8xf32> has no form in CUDA",
         ),
+        (
+            kernel(
+                "memref.prefetch %o[%n], read, locality<3>, data : memref<4xf32>",
+                "%n: index, %o: memref<4xf32>",
+                "index, memref<4xf32>",
+            ),
+            "memref.prefetch.*has no form in CUDA",
+        ),
     ],
 )
 def test_what_has_no_form_in_cuda_is_named(text: str, message: str):

@@ -27,7 +27,7 @@ ukernel.kernel @k ins(%x : memref<4x64xf32>) outs(%o : memref<4xf32>) {
     [
         ("splt k = a b:2", "in 'splt k = a b:2': there is no command 'splt'",
          "expected one of: contract, split, tile, capture, layout, merge, fuse, bound, pad, "
-         "stream, mark, order"),
+         "stream, prefetch, mark, order"),
         ("split k a b:2", "in 'split k a b:2': it is not well formed",
          "expected split R = R0 R1:N:KIND …"),
         ("split z = a b:2", "in 'split z = a b:2': there is no range 'z'", "the ranges are: i, k"),

@@ -122,6 +122,7 @@ def test_variations() -> None:
         "tile v over k as p; split p = p0 p1:8; order p0 k",
         "tile v over k as p; split p = p0 p1:4; order k p0",
     ]
+    assert list(variations("prefetch v along i; mark i thread")) == ["mark i thread"]
 
 
 def test_nobody_to_measure() -> None:

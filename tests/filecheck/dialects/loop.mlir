@@ -45,10 +45,12 @@ ukernel.kernel @all sizes(%n = n = 1 to 8)
   // CHECK-NEXT: %b = uloop.load %x[%i, %j - 1] where (%j - 1, 6 - %i) : memref<?x8xf32>
   // CHECK-NEXT: %c = uloop.load %s[] : memref<f32>
   // CHECK-NEXT: %d = uloop.load %p[%k] {hot} : memref<4xi32>
+  // CHECK-NEXT: %a1 = uloop.load %x[%i, %j - 1] where (%j - 1) prefetch [%i + 1, %j - 1] {hot} : memref<?x8xf32>
   %a = uloop.load %x[%i, 7 - %j] : memref<?x8xf32>
   %b = uloop.load %x[%i, %j - 1] where (%j - 1, 6 - %i) : memref<?x8xf32>
   %c = uloop.load %s[] : memref<f32>
   %d = uloop.load %p[%k] {hot} : memref<4xi32>
+  %a1 = uloop.load %x[%i, %j - 1] where (%j - 1) prefetch [%i + 1, %j - 1] {hot} : memref<?x8xf32>
 
   // CHECK-NEXT: %v = uloop.value %d : i32 in 0 to 7
   // CHECK-NEXT: %w = uloop.value %d : i32 unsigned in -1 to %n max 8

@@ -285,3 +285,40 @@ ukernel.kernel @k ins(%x : memref<4x8xf32>, %p : memref<4xi32>) outs(%o : memref
   // expected-error@+1 {{an upper bound that is not a number needs 'max N'}}
   %e = uloop.value %d : i32 in 0 to %i
 }
+
+// -----
+
+ukernel.kernel @k ins(%x : memref<4x8xf32>, %p : memref<4xi32>) outs(%o : memref<4xf32>) {
+  %i = uloop.range 4
+  %j = uloop.range 8
+  // expected-error@+1 {{prefetch: expected 2 index expressions, one a dimension, got 1}}
+  %v = uloop.load %x[%i, %j] prefetch [%i + 1] : memref<4x8xf32>
+}
+
+// -----
+
+ukernel.kernel @k ins(%x : memref<4x8xf32>, %p : memref<4xi32>) outs(%o : memref<4xf32>) {
+  %i = uloop.range 4
+  %j = uloop.range 8
+  // expected-error@+1 {{prefetch: expected ranges and sizes that the load depends on}}
+  %v = uloop.load %x[0, %j] prefetch [%i, %j] : memref<4x8xf32>
+}
+
+// -----
+
+ukernel.kernel @k ins(%x : memref<4x8xf32>, %p : memref<4xi32>) outs(%o : memref<4xf32>) {
+  %i = uloop.range 4
+  %j = uloop.range 8
+  // expected-error@+1 {{prefetch: expected another place than the load's own}}
+  %v = uloop.load %x[%i, %j] prefetch [%i, %j] : memref<4x8xf32>
+}
+
+// -----
+
+ukernel.kernel @k ins(%x : memref<4x8xf32>, %p : memref<4xi32>) outs(%o : memref<4xf32>) {
+  %i = uloop.range 4
+  %j = uloop.range 8
+  %v = uloop.load %x[%i, %j] : memref<4x8xf32>
+  // expected-error@+1 {{Expected ':'}}
+  uloop.store %v, %o[%i] prefetch [%i + 1] : memref<4xf32>
+}
