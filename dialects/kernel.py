@@ -203,6 +203,8 @@ class PlanOp(BufferedOp):
     name = "ukernel.plan"
     input_names = opt_prop_def(ArrayAttr[StringAttr])
     """The names that the program's author gave the inputs."""
+    donated = opt_prop_def(ArrayAttr[IntegerAttr])
+    """The positions of inputs that the plan may write over: their caller needs them no more."""
     workspace = prop_def(IntegerAttr, default_value=IntegerAttr(0, i64))
     """Bytes of storage that the temporaries share; set by plan-memory."""
     traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
@@ -233,6 +235,12 @@ class PlanOp(BufferedOp):
             raise VerifyException(
                 f"expected {len(self.buffers)} input names, got {len(self.input_names.data)}"
             )
+        count = len(self.buffers)
+        for position in self.donated.data if self.donated is not None else ():
+            if not 0 <= position.value.data < count:
+                raise VerifyException(
+                    f"donated input {position.value.data}: expected 0 to {count - 1}"
+                )
         if not isinstance(self.block.last_op, ReturnOp):
             raise VerifyException("a plan ends in ukernel.return")
         known = set(self.symbol_vars)
@@ -250,6 +258,8 @@ class PlanOp(BufferedOp):
         extra = dict(self.attributes)
         if self.input_names is not None:
             extra["input_names"] = self.input_names
+        if self.donated is not None:
+            extra["donated"] = self.donated
         if self.workspace != _ZERO:
             extra["workspace"] = self.workspace
         if extra:
@@ -264,7 +274,7 @@ class PlanOp(BufferedOp):
         signature = Signature(parser)
         signature.parse_buffers("ins")
         properties: dict[str, Attribute] = {"workspace": _ZERO, **signature.properties(name)}
-        attributes = _parse_attributes(parser, properties, ("input_names", "workspace"))
+        attributes = _parse_attributes(parser, properties, ("input_names", "donated", "workspace"))
         body = parser.parse_region(signature.arguments)
         return cls.create(properties=properties, attributes=attributes, regions=[body])
 

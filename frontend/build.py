@@ -6,7 +6,16 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import FileLineColLoc, FunctionType, IntAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FileLineColLoc,
+    FunctionType,
+    IntAttr,
+    ModuleOp,
+    StringAttr,
+    UnitAttr,
+)
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
@@ -24,11 +33,13 @@ def build_module(
     name: str = "realize",
     names: Mapping[Node, str] | None = None,
     constants: Collection[Node] = (),
+    donated: Collection[int] = (),
 ) -> ModuleOp:
     """The module of a function from the buffers in `order` to the values of `roots`.
 
     `order` is what graph.evaluation_order gives for the roots; each buffer in it is an argument,
-    in that order, called as `names` says, but for those in `constants`.
+    in that order, called as `names` says, but for those in `constants`. Arguments at positions in
+    `donated` may be written over.
     """
     block = Block()
     values: dict[Node, SSAValue] = {}
@@ -53,7 +64,13 @@ def build_module(
     results = [values[resolved(root)] for root in roots]
     block.add_op(ReturnOp(*results))
     types = FunctionType.from_lists([a.type for a in block.args], [r.type for r in results])
-    return ModuleOp([FuncOp(name, types, Region(block))])
+    function = FuncOp(name, types, Region(block))
+    if donated:
+        marks = [
+            {"uopc.donated": UnitAttr()} if k in donated else {} for k in range(len(block.args))
+        ]
+        function.properties["arg_attrs"] = ArrayAttr([DictionaryAttr(mark) for mark in marks])
+    return ModuleOp([function])
 
 
 def _constant(array: np.ndarray[Any, np.dtype[Any]]) -> ConstantOp:

@@ -37,7 +37,7 @@ import time
 import warnings
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
@@ -45,6 +45,7 @@ from uopc.dialects.errors import UopcError
 from uopc.frontend import tracing
 from uopc.frontend.captured import Check, Watch, captured
 from uopc.frontend.debugging import chosen_level, debug_level
+from uopc.frontend.extents import any_symbolic
 from uopc.frontend.graph import Array, Node, evaluation_order, resolved
 from uopc.frontend.jit_arguments import (
     NO_SHAPES,
@@ -58,6 +59,7 @@ from uopc.frontend.jit_arguments import (
 from uopc.frontend.jit_trace import NeedsNumber, Source, Tracer
 from uopc.frontend.names_read import names_read
 from uopc.frontend.node_types import NodeKind, node_kind, value_type
+from uopc.frontend.ownership import own_data
 from uopc.frontend.plan_cache import CachedPlan, Key, explain
 from uopc.frontend.realize import find_plan, run_plan, run_sized_plan, structure_key
 from uopc.frontend.tensor import Tensor
@@ -78,7 +80,10 @@ class UopcWarning(UserWarning):
 class Replay:
     """A traced function for one structure: what to load, which plan to call, what to store."""
 
-    def __init__(self, tracer: Tracer, result: Any, name: str) -> None:
+    def __init__(
+        self, tracer: Tracer, result: Any, name: str, donated: Collection[int] = ()
+    ) -> None:
+        """`donated` are the places of leaves that the caller gives away."""
         self.spec, leaves = _result_leaves(result, name)
         self.stores = tracer.stores()
         roots = [leaf.node for leaf in leaves] + [s.node for s in self.stores if s.node is not None]
@@ -92,7 +97,14 @@ class Replay:
         ]
         self.plan: CachedPlan | None = None
         if roots:
-            self.plan = find_plan(order, [resolved(r) for r in roots], name)
+            given = {("argument", place) for place in donated}
+            given |= {store.place for store in self.stores}
+            over = [k for k, source in enumerate(self.sources) if source.place in given]
+            if any(any_symbolic(node.shape) for node in inputs):
+                over = []
+            self.plan = find_plan(order, [resolved(r) for r in roots], name, over)
+        self.written_over = [] if self.plan is None else self.plan.changed
+        """The inputs that the plan writes over: what they were is replaced, or given away."""
         self.has_plan = self.plan is not None
         self.call = None if self.plan is None else self.plan.call
         self.loads = [source.load for source in self.sources]
@@ -150,6 +162,10 @@ class Replay:
         call = self.call
         if self.has_plan:
             arrays: list[Array] = [load(leaves) for load in self.loads]
+            for at in self.written_over:
+                tensor = self.sources[at].tensor
+                assert tensor is not None
+                own_data(tensor(leaves), arrays, at)
             if sizes is not None:
                 assert self.plan is not None
                 outputs = run_sized_plan(self.plan, arrays, sizes, time.perf_counter())
@@ -322,6 +338,10 @@ class JitFunction(Generic[P, R]):
         for value in objects_in(key[0]):
             weakref.finalize(value, forget).atexit = False
 
+    def _donated(self, args: Any) -> Collection[int]:
+        """The places among the leaves of those that are used up."""
+        return ()
+
     def _trace(self, tracer: Tracer, args: Any, kwargs: Any) -> Replay:
         try:
             with tracing.traced_by(tracer):
@@ -330,7 +350,7 @@ class JitFunction(Generic[P, R]):
                 before = flatten(stand_ins)
                 result = function(*stand_ins[0], **stand_ins[1])
                 _check_unchanged(before, flatten(stand_ins), self._name)
-                replay = Replay(tracer, result, self._name)
+                replay = Replay(tracer, result, self._name, self._donated(args))
             replay.watch(captured(function, (*args, *kwargs.values())), set())
             return replay
         finally:
@@ -354,6 +374,16 @@ class _DonatingFunction(JitFunction[P, R]):
         super().__init__(function)
         self._places = places
         self._last_place = max(places)
+
+    def _donated(self, args: Any) -> Collection[int]:
+        found: list[int] = []
+        place = 0
+        for position, value in enumerate(args):
+            for leaf in flatten(value)[1]:
+                if position in self._places and isinstance(leaf, Tensor):
+                    found.append(place)
+                place += 1
+        return found
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         given: tuple[Any, ...] = args

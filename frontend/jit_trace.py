@@ -53,6 +53,8 @@ class Source:
 
     place: Any
     load: Callable[[Sequence[Any]], Array]
+    tensor: Callable[[Sequence[Any]], Any] | None = None
+    """The tensor that has it, if one does."""
 
     def difference(self, other: Source) -> str:
         """How another trace's source at the same input differs; empty if it does not."""
@@ -153,9 +155,8 @@ class Tracer:
     def _tensor_argument(self, place: int, value: Tensor) -> Tensor:
         _no_open_graph(value)
         shape = self._shapes.get(place, value.shape)
-        node = self._input(
-            shape, value.element, Source(("argument", place), lambda at: array_of(at[place]))
-        )
+        source = Source(("argument", place), lambda at: array_of(at[place]), lambda at: at[place])
+        node = self._input(shape, value.element, source)
         stand_in = Tensor.of_node(node)
         stand_in.weak = value.weak
         before = value._grad  # pyright: ignore[reportPrivateUsage] (the jit is the tensor's friend)
@@ -165,7 +166,11 @@ class Tracer:
                 grad = self._input(
                     shape,
                     before.element,
-                    Source(("gradient", place), lambda at: array_of(at[place].grad)),
+                    Source(
+                        ("gradient", place),
+                        lambda at: array_of(at[place].grad),
+                        lambda at: at[place].grad,
+                    ),
                 )
                 stand_in.grad = Tensor.of_node(grad)
         self._stand_ins.append((place, stand_in, stand_in.node, stand_in.grad))
@@ -201,7 +206,11 @@ class Tracer:
             node = self._input(
                 tensor.shape,
                 tensor.element,
-                Source(("a tensor", id(tensor)), lambda _: array_of(_alive(weak))),
+                Source(
+                    ("a tensor", id(tensor)),
+                    lambda _: array_of(_alive(weak)),
+                    lambda _: _alive(weak),
+                ),
             )
             if tensor.requires_grad:
                 node = leaf(node)
@@ -236,7 +245,11 @@ class Tracer:
                 node = self._input(
                     before.shape,
                     before.element,
-                    Source(("a gradient", id(tensor)), lambda _: array_of(_alive(weak).grad)),
+                    Source(
+                        ("a gradient", id(tensor)),
+                        lambda _: array_of(_alive(weak).grad),
+                        lambda _: _alive(weak).grad,
+                    ),
                 )
                 known.grad = known.grad_before = Tensor.of_node(node)
         return known.grad

@@ -3,7 +3,8 @@
 A key is a tuple: each node's kind and the positions of its sources, sources first, and the roots'
 positions. What the kinds hold (ops, shapes, the values of constants) is structure; what buffers
 hold is data, and graphs that differ in nothing else have equal keys and share a plan. Last in the
-key stands what the environment says of compiling, UOPC_TARGET_CPU and UOPC_BEAM.
+key stand the inputs that the plan may write over, and what the environment says of compiling,
+UOPC_TARGET_CPU and UOPC_BEAM.
 
     uopc.cache_info()      # CacheInfo(compiles=3, hits=41, plans=3, limit=1024, last_miss='…')
 
@@ -57,6 +58,12 @@ class CachedPlan:
     executable: Executable
     call: PreparedCall | None
     """None where sizes are symbolic."""
+
+    @property
+    def changed(self) -> list[int]:
+        """The positions of the inputs that a call on addresses writes over."""
+        inputs = self.executable.plan.inputs
+        return [k for k, buffer in enumerate(inputs) if buffer.changed]
 
 
 @dataclass
@@ -152,7 +159,10 @@ def explain(key: Key, others: list[Key]) -> str:
     if isinstance(new, NodeKind) and isinstance(old, NodeKind):
         return f"{where}: {new}; the most similar plan has {old}{_advice(new, old)}"
     if isinstance(new, tuple) and new != old:
-        return "UOPC_TARGET_CPU or UOPC_BEAM is another than for the most similar plan"
+        return (
+            "UOPC_TARGET_CPU or UOPC_BEAM is another than for the most similar plan, or other "
+            "inputs may be written over"
+        )
     return f"{where}: other operands than in the most similar plan"
 
 

@@ -98,8 +98,16 @@ def structure_key(order: Sequence[Node], roots: Sequence[Node]) -> Key:
     return tuple(key)
 
 
-def find_plan(order: Sequence[Node], roots: Sequence[Node], name: str = PLAN_NAME) -> CachedPlan:
-    """The compiled plan from the buffers of `order`, in its order, to `roots`."""
+def find_plan(
+    order: Sequence[Node],
+    roots: Sequence[Node],
+    name: str = PLAN_NAME,
+    donated: Sequence[int] = (),
+) -> CachedPlan:
+    """The compiled plan from the buffers of `order`, in its order, to `roots`.
+
+    `donated` are the positions of buffers that it may write over.
+    """
 
     key = structure_key(order, roots)
 
@@ -114,7 +122,7 @@ def find_plan(order: Sequence[Node], roots: Sequence[Node], name: str = PLAN_NAM
         if debug_level():
             debug_output.say(f"{name}: compiling {len(order)} nodes; {miss}")
         with progress(f"{len(order)} nodes") as shown:
-            program = _program(key, order, roots, name)
+            program = _program(key, order, roots, name, donated)
             shown.enter("the C compiler")
             executable = load_program(
                 program,
@@ -127,25 +135,29 @@ def find_plan(order: Sequence[Node], roots: Sequence[Node], name: str = PLAN_NAM
         return CachedPlan(executable, executable.prepared() if not executable.symbols else None)
 
     # Not part of the structure, which also names what another process may keep.
-    return plans.get((*key, compile_settings()), make)
+    return plans.get((*key, (*compile_settings(), *donated)), make)
 
 
-def _program(key: Key, order: Sequence[Node], roots: Sequence[Node], name: str) -> Program:
+def _program(
+    key: Key, order: Sequence[Node], roots: Sequence[Node], name: str, donated: Sequence[int]
+) -> Program:
     """What a graph becomes: found where an earlier process kept it, else made and kept."""
     from uopc.frontend.kept_programs import find_program, keep_program, program_key
 
     # Another process has other lines; sizes of symbols are not kept.
     if any(node.place is not None or any_symbolic(node.shape) for node in order):
-        return _lowered(order, roots, name)
-    place = program_key(key, name)
+        return _lowered(order, roots, name, donated)
+    place = program_key((*key, ("donated", *donated)), name)
     program = find_program(place)
     if program is None:
-        program = _lowered(order, roots, name)
+        program = _lowered(order, roots, name, donated)
         keep_program(place, program)
     return program
 
 
-def _lowered(order: Sequence[Node], roots: Sequence[Node], name: str) -> Program:
+def _lowered(
+    order: Sequence[Node], roots: Sequence[Node], name: str, donated: Sequence[int]
+) -> Program:
     from uopc.frontend.build import build_module
     from uopc.frontend.compile import CompileRequest, lower
     from uopc.frontend.progress import passes_watched
@@ -155,11 +167,11 @@ def _lowered(order: Sequence[Node], roots: Sequence[Node], name: str) -> Program
     request = CompileRequest()
     watched = passes_watched(len(PIPELINES[request.pipeline]))
     try:
-        module = build_module(order, roots, name)
+        module = build_module(order, roots, name, donated=donated)
         return lower(module, request, watched, verify=False).program()
     except InternalError:
         # Once more with the checks between passes, which name the pass that went wrong.
-        lower(build_module(order, roots, name), request)
+        lower(build_module(order, roots, name, donated=donated), request)
         raise
 
 

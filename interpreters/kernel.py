@@ -71,6 +71,9 @@ def run_plan(
     """
     plan = find_plan(module, name)
     arrays = [np.asarray(array) for array in inputs]
+    if plan.donated is not None:  # the caller keeps what it has all the same
+        for position in plan.donated.data:
+            arrays[position.value.data] = arrays[position.value.data].copy()
     sizes = [s.data for s in plan.buffer_sizes.data]
     types = [
         tensor_type(buffer_of(value).element_type, tuple(s))

@@ -73,6 +73,8 @@ class _Kernel:
             for s, argument in zip(kernel.symbol_vars, kernel.block.args, strict=False)
         }
         self.ops = list(kernel.block.ops)
+        self.before = self._before()
+        """What loads read: a buffer that is stored to as well as it was before the kernel."""
         ranges = [op for op in self.ops if isinstance(op, loop.RangeOp)]
         self.number = {op: position for position, op in enumerate(ranges)}
         self.position = {op: position for position, op in enumerate(self.ops)}
@@ -87,6 +89,14 @@ class _Kernel:
             self._find_extent(op)
 
     # What is known before anything runs.
+
+    def _before(self) -> dict[SSAValue, Array]:
+        loaded = {op.buffer for op in self.ops if isinstance(op, loop.LoadOp)}
+        stored = {op.buffer for op in self.ops if isinstance(op, loop.StoreOp)}
+        return {
+            buffer: array.copy() if buffer in loaded & stored else array
+            for buffer, array in self.buffers.items()
+        }
 
     def own(self, op: Operation) -> frozenset[int]:
         """The numbers of the ranges that a reduction or a tile binds."""
@@ -312,8 +322,8 @@ class _Part:
         mask = self.needed(op, free)
         data: Array
         outer: tuple[int, ...] = ()
-        if op.buffer in self.kernel.buffers:
-            data = self.kernel.buffers[op.buffer]
+        if op.buffer in self.kernel.before:
+            data = self.kernel.before[op.buffer]
         else:
             if op.buffer not in self.tiles:
                 for each in self.kernel.cone([op.buffer]):

@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
     IndexType,
+    IntegerAttr,
     MemRefType,
     ModuleOp,
     StringAttr,
@@ -256,6 +257,11 @@ def _arguments(op: func.FuncOp) -> list[_Argument]:
         if "llvm.readonly" in own:
             found.append(_Argument(position, "input", row, shape, name))
             continue
+        if "uopc.donated" in own:
+            result = own.get("uopc.result")
+            number = result.value.data if isinstance(result, IntegerAttr) else None
+            found.append(_Argument(position, "both", row, shape, name, number))
+            continue
         last = position == len(op.body.block.args) - 1
         if last and value.name_hint == "workspace" and row.name == "i8":
             found.append(_Argument(position, "output", row, shape, name))
@@ -288,7 +294,7 @@ def _run_linear(
             array = np.ascontiguousarray(next(remaining)).view()
             array.flags.writeable = False
             values.append(array)
-        elif a.role == "both":
+        elif a.role == "both":  # a copy: the caller's own stays as it is
             values.append(np.array(next(remaining)))
         else:
             shape = shapes.get(-1 if a.result is None else a.result, a.shape)

@@ -13,12 +13,14 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from uopc.dialects import kernel as ukernel
+from uopc.dialects import loop
 from uopc.dialects.element_types import element_type
 from uopc.dialects.kernel import KernelOp, LaunchOp, PlanOp
 from uopc.dialects.kernel_control import WhileOp
 from uopc.dialects.sizes import Size
 from uopc.lowering.plan import Buffer, KernelCall, Plan, Symbol
 from uopc.passes.plan_storage import (
+    changed_inputs,
     returned_buffers,
     returned_outputs,
     storage_of,
@@ -75,12 +77,14 @@ class _Description:
 
     def _inputs(self) -> tuple[Buffer, ...]:
         names = self.plan.input_names
+        changed = changed_inputs(self.plan)
         return tuple(
             self._buffer(
                 f"in{position}",
                 value,
                 self.plan.sizes_of_buffer(position),
                 name=names.data[position].data if names else "",
+                changed=position in changed,
             )
             for position, value in enumerate(self.plan.buffers)
         )
@@ -115,9 +119,10 @@ class _Description:
         *,
         name: str = "",
         offset: int = -1,
+        changed: bool = False,
     ) -> Buffer:
         self.refs[value] = ref
-        return Buffer(ref, name or ref, _dtype(value), tuple(sizes), offset)
+        return Buffer(ref, name or ref, _dtype(value), tuple(sizes), offset, changed=changed)
 
     def _call(self, launch: LaunchOp) -> KernelCall:
         symbol = launch.kernel.string_value()
@@ -132,11 +137,23 @@ class _Description:
             bytes=kernel.bytes.value.data,
             symbols=tuple(symbols[s].name for s in launch.sizes),
             doc="" if kernel.doc is None else kernel.doc.data,
+            reads_results=_reads_results(kernel),
             inside=_inside(launch),
         )
 
     def _ref(self, buffer: SSAValue) -> str:
         return "|".join(sorted(self.refs[storage] for storage in storages_of(buffer)))
+
+
+def _reads_results(kernel: KernelOp) -> bool:
+    """Whether a kernel reads a buffer that it writes, or only changes some of what is there."""
+    for buffer in list(kernel.buffers)[kernel.inputs_count :]:
+        kinds = {type(use.operation) for use in buffer.uses}
+        if not kinds.isdisjoint((loop.LoadOp, ukernel.ReadOp)):
+            return True
+        if loop.UpdateOp in kinds and loop.StoreOp not in kinds:
+            return True
+    return False
 
 
 def _inside(op: Operation) -> tuple[str, ...]:

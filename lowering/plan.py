@@ -49,7 +49,9 @@ class Buffer:
     offset: int = -1
     """Byte offset in the workspace, for temporaries; -1 elsewhere."""
     alias: str = ""
-    """For an output that is an input or another output unchanged: that buffer's ref."""
+    """For an output that is an input or another output: that buffer's ref."""
+    changed: bool = False
+    """Of an input: whether the program writes over it."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class KernelCall:
     """The sizes that the kernel takes, as its first parameters."""
     doc: str = ""
     """Which tensor ops it computes."""
+    reads_results: bool = False
+    """Whether it reads what it writes: run twice it gives something else."""
     inside: tuple[str, ...] = ()
     """The loops and branches around it, outermost first: `while`, `do`, `if`, `else`."""
 

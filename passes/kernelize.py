@@ -38,11 +38,14 @@ from typing import ClassVar, cast
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     DictionaryAttr,
     IndexType,
+    IntegerAttr,
     ModuleOp,
     StringAttr,
     TensorType,
+    i64,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -151,6 +154,8 @@ class _Planner:
             self.block,
             input_names(function),
         )
+        if donated := donated_arguments(function):
+            plan.properties["donated"] = ArrayAttr([IntegerAttr(k, i64) for k in donated])
         plan.location = function.location
         plan.attributes.update(function.attributes)
         return plan
@@ -158,6 +163,13 @@ class _Planner:
 
 def _tensor(value: SSAValue) -> TensorType[Attribute]:
     return cast("TensorType[Attribute]", value.type)
+
+
+def donated_arguments(function: func.FuncOp) -> list[int]:
+    """The positions of the arguments with the attribute `uopc.donated`: the caller needs them no
+    more, so that a result may take their place."""
+    given: Sequence[DictionaryAttr] = function.arg_attrs.data if function.arg_attrs else ()
+    return [k for k, attributes in enumerate(given) if "uopc.donated" in attributes.data]
 
 
 def input_names(function: func.FuncOp) -> list[str]:

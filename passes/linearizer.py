@@ -463,6 +463,8 @@ class Linearizer:
             condition = scopes.all_at_least_zero(mask.scalar)
             block.add_op(scf.YieldOp())
             scopes.top.block.add_op(scf.IfOp(condition, [], Region(block), Region()))
+        for load in self.dag.loads_of(op.buffer):
+            scopes.top.written_over.add(scopes.key(load.result, lanes))
 
     def fill(self, op: loop.TileOp, lanes: Lanes) -> None:
         scopes = self.scopes

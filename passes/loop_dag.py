@@ -50,6 +50,7 @@ class LoopDag:
         """What must be at least 0 for anything to happen, with the ranges it depends on."""
         self.written: set[SSAValue] = set()
         """Buffers that a store or an update changes."""
+        self._loads: dict[SSAValue, list[loop.LoadOp]] = {}
         for symbol, argument in zip(op.symbol_vars, op.block.args, strict=False):
             self.index[argument] = atom_expr(symbol)
         for argument in op.block.args:
@@ -57,6 +58,10 @@ class LoopDag:
         for position, inner in enumerate(op.block.ops):
             self.position[inner] = position
             self._visit(inner)
+
+    def loads_of(self, buffer: SSAValue) -> Sequence[loop.LoadOp]:
+        """The loads from a buffer."""
+        return self._loads.get(buffer, ())
 
     def expressions(self, map_: AffineMapAttr, operands: Sequence[SSAValue]) -> list[Expr]:
         """The results of a map over index values of the body."""
@@ -107,6 +112,8 @@ class LoopDag:
 
     def _visit_access(self, op: loop.AccessOp, free: Ranges) -> Ranges:
         conditions = self.conditions(op)
+        if isinstance(op, loop.LoadOp):
+            self._loads.setdefault(op.buffer, []).append(op)
         return free | self.free_in([*self.expressions(op.map, op.indices), *conditions])
 
     def _visit_write(self, op: loop.StoreOp | loop.UpdateOp, free: Ranges) -> Ranges:

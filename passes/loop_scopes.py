@@ -54,6 +54,8 @@ class Scope:
         self.builder = ScalarBuilder(block)
         self.values: dict[Any, SSAValue] = {}
         """What was made here, by what it is."""
+        self.written_over: set[Any] = set()
+        """The loads whose places have other contents since: none may be made any more."""
 
 
 class Scopes:

@@ -22,8 +22,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from uopc.dialects import loop
 from uopc.dialects.element_types import element_type
+from uopc.dialects.errors import UopcError
 from uopc.dialects.index_expr import Expr, ValueVar, as_expr
 from uopc.dialects.kernel_signature import buffer_of
+from uopc.dialects.locations import location_of
 from uopc.dialects.sizes import Size
 from uopc.passes.combine import combine, combined_identity
 from uopc.passes.loop_dag import LoopDag, Ranges, is_inline, length_of, number_of, own_ranges
@@ -285,6 +287,14 @@ class Values(Scopes):
         if isinstance(tile, loop.TileOp) and in_registers(tile):
             assert isinstance(op, loop.ReadOp)
             return read_row(self, op, tile, lanes)
+        if any(self.key(op.result, lanes) in each.written_over for each in self.stack):
+            raise UopcError(
+                "bad-schedule",
+                f"'{op.result.name_hint or 'a value'}' would be read again after its place is "
+                "written over",
+                hint="expected statements that share a value to stand in the same loops",
+                location=location_of(op),
+            )
         free = self.dag.free[op.result]
         along = self.vector_of(free)
         mask = self.access_mask(op, free, lanes, along)

@@ -21,8 +21,9 @@ becomes
 
 Arguments are the sizes, the inputs, the outputs in the order of the results, and the workspace
 if there are temporaries. A result that is an input, or an output that an earlier result has, is
-no argument. Constants are private globals. Integers are signless, and the argument of a buffer of
-unsigned ones carries `uopc.unsigned`.
+no argument. An input that the plan writes over is `uopc.donated` instead of read-only, and
+`uopc.result` tells which result is there afterwards. Constants are private globals. Integers are
+signless, and the argument of a buffer of unsigned ones carries `uopc.unsigned`.
 
 ukernel.while and ukernel.if become scf.while, whose carried values are buffers, and scf.if.
 
@@ -44,12 +45,14 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     FunctionType,
     IndexType,
+    IntegerAttr,
     MemRefType,
     ModuleOp,
     StringAttr,
     TensorType,
     UnitAttr,
     i8,
+    i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -68,7 +71,9 @@ from uopc.dialects.source_text import printable
 from uopc.passes.gpu_launch import launch_op
 from uopc.passes.index_arith import IndexArith
 from uopc.passes.plan_storage import (
+    changed_inputs,
     element_bytes,
+    returned_buffers,
     returned_outputs,
     storage_bytes,
     storage_of,
@@ -248,9 +253,16 @@ class _PlanFunction:
     def _add_buffers(self) -> None:
         plan = self.plan
         names = plan.input_names
+        changed = changed_inputs(plan)
+        returned = [storage_of(value) for value in returned_buffers(plan)]
+        results = {value: k for k, value in reversed(list(enumerate(returned)))}
         for position, old in enumerate(plan.buffers):
             name = names.data[position] if names else StringAttr(f"in{position}")
             attributes: dict[str, Attribute] = {"llvm.readonly": UnitAttr(), "uopc.name": name}
+            if position in changed:
+                attributes = {"uopc.donated": UnitAttr(), "uopc.name": name}
+                if (result := results.get(old)) is not None:
+                    attributes["uopc.result"] = IntegerAttr(result, i64)
             self.buffers[old] = self._buffer_argument(old, old.name_hint, attributes)
         for position, output in returned_outputs(plan).items():
             old = output.result

@@ -26,7 +26,9 @@ _FUSED = (
     "kernelize{fuse-reduce=auto multi-output=true}",
     "dedupe-kernels",
     "rangeify{tile-rows=true}",
-    *_ON_PLANS,
+    "prune-parameters",
+    "write-in-place",
+    "plan-memory",
 )
 """A row's reductions in one kernel, which keeps what they share."""
 

@@ -9,7 +9,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from uopc.dialects.element_types import element_type
 from uopc.dialects.errors import UopcError
-from uopc.dialects.kernel import ConstantOp, OutputOp, PlanOp, ReturnOp, StorageOp, ViewOp
+from uopc.dialects.kernel import ConstantOp, LaunchOp, OutputOp, PlanOp, ReturnOp, StorageOp, ViewOp
 from uopc.dialects.kernel_control import carrying_loop
 from uopc.dialects.locations import nearest_location
 from uopc.dialects.sizes import element_count_upper
@@ -51,6 +51,23 @@ def element_bytes(buffer: SSAValue) -> int:
 def storage_bytes(storage: StorageOp) -> int:
     """Bytes of a temp or output, at the upper bounds of its sizes."""
     return element_count_upper(storage.sizes.data) * element_bytes(storage.result)
+
+
+def donated_inputs(plan: PlanOp) -> tuple[int, ...]:
+    """The positions of the inputs that a plan may write over."""
+    return () if plan.donated is None else tuple(k.value.data for k in plan.donated.data)
+
+
+def changed_inputs(plan: PlanOp) -> tuple[int, ...]:
+    """The positions of the inputs that a plan does write over."""
+    written = {
+        storage
+        for op in plan.body.walk()
+        if isinstance(op, LaunchOp)
+        for output in op.outputs
+        for storage in storages_of(output)
+    }
+    return tuple(k for k, buffer in enumerate(plan.buffers) if buffer in written)
 
 
 def returned_buffers(plan: PlanOp) -> tuple[SSAValue, ...]:

@@ -54,11 +54,11 @@ class PruneParametersPass(ModulePass):
             used = _used_parameters(kernel)
             if len(used) < len(_block(kernel).args):
                 kept[kernel.sym_name.data] = used
-                _keep_parameters(kernel, used)
+                keep_parameters(kernel, used)
         for launch in _launches(plans):
             used = kept.get(launch.kernel.string_value())
             if used is not None:
-                _keep_operands(launch, used)
+                keep_operands(launch, used)
         for plan in plans:
             remove_dead_launches(plan)
         gone = launched - _launched(plans)
@@ -115,7 +115,8 @@ def _used_parameters(kernel: Kernel) -> list[int]:
     return sorted(used)
 
 
-def _keep_parameters(kernel: Kernel, used: Sequence[int]) -> None:
+def keep_parameters(kernel: Kernel, used: Sequence[int]) -> None:
+    """Drop the parameters of a kernel that are at none of some positions, and have no use."""
     block = _block(kernel)
     if isinstance(kernel, KernelOp):
         _keep_signature(kernel, used)
@@ -152,7 +153,8 @@ def _keep_signature(kernel: KernelOp, used: Sequence[int]) -> None:
     kernel.properties["bytes"] = IntegerAttr(max(moved, 0), i64)
 
 
-def _keep_operands(launch: LaunchOp, used: Sequence[int]) -> None:
+def keep_operands(launch: LaunchOp, used: Sequence[int]) -> None:
+    """Pass only the operands at some positions, in order. The launch is replaced."""
     sizes, inputs = len(launch.sizes), len(launch.inputs)
     groups: tuple[list[SSAValue], list[SSAValue], list[SSAValue]] = ([], [], [])
     operands = tuple(launch.operands)

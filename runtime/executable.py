@@ -63,6 +63,7 @@ class PlanExecutable:
         self.source: str = program.source
         self.debug: int = environment.debug_level() if debug is None else debug
         self._aliases = alias_sources(self.plan)
+        self._changed = [k for k, buffer in enumerate(self.plan.inputs) if buffer.changed]
         self._binder = ShapeBinder(self.plan)
         self._signature = Signature(self.plan, self._binder.free)
         self._single = len(self.plan.outputs) == 1
@@ -117,6 +118,7 @@ class PlanExecutable:
         if named:
             values, sizes = self._signature.by_name(arrays, named)
         inputs, shapes, pointers = self._signature.admit(values)
+        self._keep_arguments(inputs, pointers)
         binding = self._binder.bind(shapes, sizes)
         outputs: list[Array | None] = [None] * len(binding.outputs)
         for position, shape, dtype, size in binding.written:
@@ -139,6 +141,7 @@ class PlanExecutable:
         if sizes:
             values, given = self._signature.by_name(inputs, sizes)
         arrays, shapes, pointers = self._signature.admit(values)
+        self._keep_arguments(arrays, pointers)
         binding = self._binder.bind(shapes, given)
         self._signature.check_outputs(outputs, binding)
         direct: list[Array | None] = [None] * len(outputs)
@@ -155,6 +158,13 @@ class PlanExecutable:
         for target, result in zip(outputs, results, strict=True):
             if target is not result:
                 target[...] = result
+
+    def _keep_arguments(self, inputs: list[Array], pointers: list[int | None]) -> None:
+        """Let the program write over copies of the inputs that it writes over."""
+        for position in self._changed:
+            copy = empty_aligned(inputs[position].shape, inputs[position].dtype)
+            copy[...] = inputs[position]
+            inputs[position], pointers[position] = copy, address(copy)
 
     def _completed(
         self, outputs: Sequence[Array | None], inputs: Sequence[Array], shapes: Sequence[Shape]

@@ -54,7 +54,8 @@ class PreparedCall:
     def __call__(self, inputs: Sequence[Array], pointers: list[int | None]) -> list[Array]:
         """The results. `pointers` are the addresses of `inputs`; the list is used up.
 
-        An output that is an input unchanged is that array in its shape, not a copy.
+        An output that is an input, unchanged or written over, is that array in its shape, not a
+        copy. Who calls gives away the inputs that are written over.
         """
         outputs: list[Any] = [None] * self._count
         storage: Array | None = None
@@ -85,5 +86,5 @@ class PreparedCall:
                 outputs[position] = self._constant(source, shape).reshape(shape)
             else:
                 origin = inputs[source] if kind == "in" else outputs[source]
-                outputs[position] = origin.reshape(shape)
+                outputs[position] = origin if origin.shape == shape else origin.reshape(shape)
         return outputs

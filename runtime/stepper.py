@@ -70,7 +70,8 @@ class KernelStepper:
             call,
             self._library.function(name, len(call.symbols), len(call.refs)),
             tuple(order[symbol] for symbol in call.symbols),
-            not set(map(self._owner, reads)) & set(map(self._owner, writes)),
+            not call.reads_results
+            and set(map(self._owner, reads)).isdisjoint(map(self._owner, writes)),
         )
 
     def _owner(self, ref: str) -> str:

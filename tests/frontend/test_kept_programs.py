@@ -43,7 +43,8 @@ def test_a_program_is_made_once_and_found_whole(made: list[Program]):
     assert softmax() == expected
     assert len(made) == 1
     x = Tensor(np.zeros((3, 4), np.float32)).softmax(-1).node
-    key = kept_programs.program_key(realize.structure_key(evaluation_order([x]), [x]), "realize")
+    structure = (*realize.structure_key(evaluation_order([x]), [x]), ("donated",))
+    key = kept_programs.program_key(structure, "realize")
     assert kept_programs.find_program(key) == made[0]
     softmax(5)
     assert len(made) == 2

@@ -63,7 +63,17 @@ ukernel.kernel @chain ins(%x : memref<640xf32>) outs(%o : memref<640xf32>) {
 // A transpose goes square by square: read along rows, exchanged in registers.
 // CHECK: @transpose {{.*}}schedule = "split i = i0 i1:8:unroll; split j = j0 j1:8:vector; tile v over i1 j1 as p q in register; mark q unroll; mark p vector; order i0 j0"
 // WIDE: @transpose {{.*}}schedule = "split i = i0 i1:16:unroll; split j = j0 j1:16:vector; tile v over i1 j1 as p q in register; mark q unroll; mark p vector; order i0 j0"
-ukernel.kernel @transpose ins(%x : memref<1024x4096xf32>) outs(%o : memref<4096x1024xf32>) {
+ukernel.kernel @transpose ins(%x : memref<1024x4080xf32>) outs(%o : memref<4080x1024xf32>) {
+  %i = uloop.range 4080
+  %j = uloop.range 1024
+  %v = uloop.load %x[%j, %i] : memref<1024x4080xf32>
+  uloop.store %v, %o[%i, %j] : memref<4080x1024xf32>
+}
+
+// One of 16 MiB is written past the caches, two lines of a row at a time, and reads whole rows.
+// CHECK: @large {{.*}}schedule = "split i = i0 i1:8:unroll; split j = j0 jb:2 j1:8:vector; tile v over i1 j1 as p q in register; mark q unroll; mark p vector; order j0 i0 jb; stream"
+// WIDE: @large {{.*}}schedule = "split i = i0 i1:16:unroll; split j = j0 jb:2 j1:16:vector; tile v over i1 j1 as p q in register; mark q unroll; mark p vector; order j0 i0 jb; stream"
+ukernel.kernel @large ins(%x : memref<1024x4096xf32>) outs(%o : memref<4096x1024xf32>) {
   %i = uloop.range 4096
   %j = uloop.range 1024
   %v = uloop.load %x[%j, %i] : memref<1024x4096xf32>

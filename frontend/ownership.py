@@ -1,0 +1,64 @@
+"""Whether a tensor's memory is nobody else's: then a plan may write a result over it.
+
+Python counts who holds an object. A tensor that shares its value with nothing (no other tensor, no
+lazy graph that is still to read it, no view in numpy) has counts that are known beforehand: those
+of a tensor just made. Anything that holds it besides makes one of them larger, and so does a kind
+of tensor that is not known here; the plan then gets a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from sys import getrefcount
+
+import numpy as np
+
+from uopc.frontend.graph import Array
+from uopc.frontend.tensor import Tensor
+from uopc.runtime.buffers import empty_aligned
+
+Counts = tuple[bool, int, int, int, int]
+
+
+def _counts(tensor: Tensor, arrays: Sequence[Array], at: int) -> Counts | None:
+    """Who holds the node of a tensor, that of its data, the data's array and what that lies in."""
+    node = tensor._node  # pyright: ignore[reportPrivateUsage] (as the jit, its friend)
+    data = node if node.array is not None else node.realized
+    array = arrays[at]
+    if data is None or data.array is not array or not array.flags.writeable:
+        return None
+    base = array.base
+    if base is not None and type(base) is not np.ndarray:
+        return None
+    holders = getrefcount(node), getrefcount(data), getrefcount(array), getrefcount(base)
+    return (data is node, *holders)
+
+
+@cache
+def _alone() -> frozenset[Counts | None]:
+    """The counts of tensors that nothing else holds, with and without gradients: their data lies in
+    a block of memory, as that of all that tensors make and plans write."""
+    found: set[Counts | None] = set()
+    for requires_grad in (False, True):
+        tensor = Tensor(np.zeros(2, np.float32), requires_grad=requires_grad)
+        found.add(_counts_of_new(tensor))
+    return frozenset(found)
+
+
+def _counts_of_new(tensor: Tensor) -> Counts | None:
+    node = tensor._node  # pyright: ignore[reportPrivateUsage] (as the jit, its friend)
+    data = node if node.array is not None else node.realized
+    assert data is not None and data.array is not None
+    arrays = [data.array]
+    del node, data
+    return _counts(tensor, arrays, 0)
+
+
+def own_data(tensor: Tensor, arrays: list[Array], at: int) -> None:
+    """Replace a tensor's array in a list by a copy, unless nobody else holds it."""
+    if _counts(tensor, arrays, at) not in _alone():
+        array = arrays[at]
+        copy = empty_aligned(array.shape, array.dtype)
+        copy[...] = array
+        arrays[at] = copy
