@@ -79,6 +79,7 @@ class Linearizer:
         return Values(self.dag, self.entry)
 
     def function(self) -> func.FuncOp:
+        self.check_reads()
         if not self.never_happens():
             self.emit(Placement(self.dag).statements, 0)
         self.entry.add_op(func.ReturnOp())
@@ -94,6 +95,23 @@ class Linearizer:
         if self.kernel.doc is not None:
             function.attributes["uopc.doc"] = StringAttr(self.kernel.doc.data)
         return function
+
+    def check_reads(self) -> None:
+        """A kernel reads what it stores over at the very places where it does; anything else
+        would see now the old, now the new."""
+        for op in self.dag.statements:
+            if not isinstance(op, loop.StoreOp):
+                continue
+            places = self.dag.expressions(op.map, op.indices)
+            for load in self.dag.loads_of(op.buffer):
+                if self.dag.expressions(load.map, load.indices) != places:
+                    raise UopcError(
+                        "no-linear-form",
+                        f"kernel @{self.kernel.sym_name.data} reads '{op.buffer.name_hint}' at "
+                        "another place than where it writes it",
+                        hint="read it from an input, and write to another buffer",
+                        location=location_of(load),
+                    )
 
     def argument_attributes(self) -> list[DictionaryAttr]:
         """Sizes have none; buffers do not overlap, and inputs are only read."""

@@ -6,6 +6,7 @@ import math
 import threading
 import warnings
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -395,3 +396,95 @@ def test_donated_arguments_are_used_up_and_their_memory_is_used_again():
         step(state=state, x=x)
     with pytest.raises(UopcError, match="donate_argnums"):
         uopc.jit(lambda x: x, donate_argnums=(-1,))
+
+
+def address_of(x: Tensor) -> int:
+    return np.asarray(x).ctypes.data
+
+
+def test_a_donated_argument_is_written_over():
+    @uopc.jit(donate_argnums=0)
+    def add(state: Tensor, x: Tensor) -> Tensor:
+        return state * 2 + x
+
+    state, x = Tensor(np.ones((30, 40), np.float32)), Tensor(np.full((30, 40), 3, np.float32))
+    place = address_of(state)
+    for _ in range(4):
+        state = add(state, x)
+        assert address_of(state) == place
+    np.testing.assert_array_equal(state.numpy(), 2**4 + 3 * 15)
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        lambda state: state.detach(),
+        lambda state: state.clone(),
+        lambda state: state + 0.0,  # lazy: reads it later
+        lambda state: state.reshape(40, 30),
+        lambda state: np.asarray(state),
+        lambda state: np.asarray(state)[3:5],
+        lambda state: memoryview(np.asarray(state)),
+        lambda state: np.from_dlpack(state),
+    ],
+)
+def test_what_is_held_elsewhere_is_not_written_over(keep: Any):
+    @uopc.jit(donate_argnums=0)
+    def add(state: Tensor, x: Tensor) -> Tensor:
+        return state * 2 + x
+
+    state, x = Tensor(np.ones((30, 40), np.float32)), Tensor(np.full((30, 40), 3, np.float32))
+    for step in range(3):
+        value = 2**step + 3 * (2**step - 1)
+        kept = keep(state)
+        state = add(state, x)
+        assert (np.asarray(kept) == value).all()
+        np.testing.assert_array_equal(state.numpy(), 2 * value + 3)
+
+
+def test_the_caller_s_array_is_not_written_over():
+    @uopc.jit(donate_argnums=0)
+    def add(state: Any, x: Tensor) -> Tensor:
+        return state * 2 + x
+
+    mine = np.ones((30, 40), np.float32)
+    for _ in range(3):
+        np.testing.assert_array_equal(add(mine, Tensor(mine)).numpy(), 3)
+        assert (mine == 1).all()
+
+
+def test_state_that_a_function_replaces_is_written_over():
+    state, other = Tensor(np.ones((30, 40), np.float32)), Tensor(np.ones((30, 40), np.float32))
+
+    @uopc.jit
+    def step(x: Tensor) -> Tensor:
+        nonlocal state
+        state.assign(state + x)
+        return (other * x).sum()
+
+    x = Tensor(np.full((30, 40), 2, np.float32))
+    place = address_of(state)
+    for count in range(1, 5):
+        step(x)
+        assert address_of(state) == place
+        np.testing.assert_array_equal(state.numpy(), 1 + 2 * count)
+    copy = state.detach()
+    step(x)
+    np.testing.assert_array_equal(copy.numpy(), 9)
+    np.testing.assert_array_equal(state.numpy(), 11)
+    assert (other.numpy() == 1).all()
+
+
+def test_two_arguments_with_one_value_do_not_disturb_each_other():
+    @uopc.jit(donate_argnums=(0, 1))
+    def swap(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        return a + 1, b * 3
+
+    one = Tensor(np.full((20, 20), 5, np.float32))
+    for _ in range(3):
+        a, b = swap(one.detach(), one.detach())
+        assert (a.numpy() == 6).all() and (b.numpy() == 15).all()
+        assert (one.numpy() == 5).all()
+    x = Tensor(np.full((20, 20), 5, np.float32))
+    a, b = swap(x, x)
+    assert (a.numpy() == 6).all() and (b.numpy() == 15).all()
