@@ -81,6 +81,8 @@ class KernelizePass(ModulePass):
     multi_output: bool = False
     """Whether values of equal sizes made from the same buffers share a kernel; see
     kernel_cut/multi_output.py."""
+    donated: bool = False
+    """Whether results may take the place of arguments with the attribute `uopc.donated`."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         symbols = SymbolNames(op)
@@ -94,7 +96,11 @@ class _Planner:
     """Builds the plan of one function."""
 
     def __init__(self, function: func.FuncOp, options: KernelizePass, symbols: SymbolNames) -> None:
+        self.options = options
         self.function = TensorFunction(function)
+        if options.donated:
+            arguments = function.body.block.args
+            self.function.donated.update(arguments[k] for k in donated_arguments(function))
         self.cut = cut_block(self.function, options.fuse_reduce, multi_output=options.multi_output)
         self.outputs: dict[SSAValue, ukernel.OutputOp] = {}
         self.block = Block(arg_types=[IndexType() for _ in self.function.symbols])
@@ -122,7 +128,9 @@ class _Planner:
     def _make_outputs(self) -> None:
         for position, value in enumerate(self.function.results):
             base = self.function.base_of(value)
-            if self.function.computes(base) and base not in self.outputs:
+            if base in self.outputs or not self.function.computes(base):
+                continue
+            if self.function.computes(self.cut.root(base)):  # else it takes over an argument
                 tensor = _tensor(base)
                 output = ukernel.OutputOp(tensor.element_type, sizes_of(tensor))
                 output.result.name_hint = f"out{position}"
@@ -154,7 +162,7 @@ class _Planner:
             self.block,
             input_names(function),
         )
-        if donated := donated_arguments(function):
+        if self.options.donated and (donated := donated_arguments(function)):
             plan.properties["donated"] = ArrayAttr([IntegerAttr(k, i64) for k in donated])
         plan.location = function.location
         plan.attributes.update(function.attributes)

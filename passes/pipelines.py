@@ -20,10 +20,11 @@ _PLAIN = (*_ON_TENSORS, "kernelize", "dedupe-kernels", "rangeify", *_ON_PLANS)
 """One kernel a reduction."""
 _FUSED = (
     "uopc-canonicalize",
+    "scatter-rows",
     "split-reductions",
     "stage-broadcast-compute{rows=false}",
     "stage-shared-reads",
-    "kernelize{fuse-reduce=auto multi-output=true}",
+    "kernelize{fuse-reduce=auto multi-output=true donated=true}",
     "dedupe-kernels",
     "rangeify{tile-rows=true}",
     "prune-parameters",

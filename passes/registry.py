@@ -33,6 +33,7 @@ PASSES: dict[str, str] = {
     "lower-plan": "uopc.passes.lower_plan:LowerPlanPass",
     "plan-memory": "uopc.passes.plan_memory:PlanMemoryPass",
     "prune-parameters": "uopc.passes.prune_parameters:PruneParametersPass",
+    "scatter-rows": "uopc.passes.scatter_rows:ScatterRowsPass",
     "write-in-place": "uopc.passes.write_in_place:WriteInPlacePass",
     "rangeify": "uopc.passes.rangeify:RangeifyPass",
     "schedule": "uopc.passes.schedule:SchedulePass",

@@ -98,6 +98,8 @@ class TensorBlock:
         self.is_nested = is_nested
         self.symbols = symbols
         self.results = tuple(results)
+        self.donated: set[SSAValue] = set()
+        """The arguments of a function that its caller gives away."""
         self.ops: list[Operation] = []
         """The ops that results depend on, in order; loops and branches among them."""
         self.unstaged: dict[SSAValue, SSAValue] = {}
@@ -119,8 +121,9 @@ class TensorBlock:
         return isinstance(value.owner, Operation) and value.owner in self._computed
 
     def owns(self, argument: BlockArgument) -> bool:
-        """Whether an argument's buffer may be changed: what a loop carries, not an input."""
-        return self.is_nested and argument.owner is self.block
+        """Whether an argument's buffer may be changed: what a loop carries, or an input that is
+        donated."""
+        return argument.owner is self.block and (self.is_nested or argument in self.donated)
 
     def inner(self, block: Block, results: Sequence[SSAValue] | None = None) -> TensorBlock:
         """A block inside of this one."""

@@ -231,8 +231,8 @@ class _Places:
 
     def _fits(self, value: SSAValue, same: dict[SSAValue, SSAValue]) -> bool:
         """A chain that starts in a buffer that is given may not end in another that is given."""
-        if self._is_given(same[value]) is None:
-            return True
+        if self._is_given(same[value]) is None or not self.tensors.is_nested:
+            return True  # a function's result may be any buffer of its caller's
         end = value
         while (following := next((v for v, old in same.items() if old is end), None)) is not None:
             end = following

@@ -49,7 +49,7 @@ ukernel.kernel @last ins(%a : memref<64xf32>) outs(%o : memref<1xf32>) {
 // CHECK-NEXT:    ukernel.launch @double ins(%y : memref<8xf32>) outs(%out1 : memref<8xf32>)
 // CHECK-NEXT:    ukernel.launch @add ins(%y : memref<8xf32>) outs(%out1 : memref<8xf32>)
 // CHECK-NEXT:    ukernel.return %x, %out1
-// LINEAR-LABEL: func.func @donated(%x: memref<8xf32> {llvm.noalias, uopc.donated, uopc.name = "x", uopc.result = 0 : i64}, %y : memref<8xf32> {llvm.noalias, llvm.readonly, uopc.name = "y"}, %out1: memref<8xf32> {llvm.noalias})
+// LINEAR-LABEL: func.func @donated(%x: memref<8xf32> {llvm.noalias, uopc.donated, uopc.name = "x", uopc.result = 0 : i64}, %y: memref<8xf32> {llvm.noalias, llvm.readonly, uopc.name = "y"}, %out1: memref<8xf32> {llvm.noalias})
 ukernel.plan @donated ins(%x : memref<8xf32>, %y : memref<8xf32>) attributes {input_names = ["x", "y"], donated = [0 : i64]} {
   %out0 = ukernel.output : memref<8xf32>
   %out1 = ukernel.output : memref<8xf32>
