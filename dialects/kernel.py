@@ -235,12 +235,10 @@ class PlanOp(BufferedOp):
             raise VerifyException(
                 f"expected {len(self.buffers)} input names, got {len(self.input_names.data)}"
             )
-        count = len(self.buffers)
+        last = len(self.buffers) - 1
         for position in self.donated.data if self.donated is not None else ():
-            if not 0 <= position.value.data < count:
-                raise VerifyException(
-                    f"donated input {position.value.data}: expected 0 to {count - 1}"
-                )
+            if not 0 <= (k := position.value.data) <= last:
+                raise VerifyException(f"donated input {k}: expected 0 to {last}")
         if not isinstance(self.block.last_op, ReturnOp):
             raise VerifyException("a plan ends in ukernel.return")
         known = set(self.symbol_vars)

@@ -24,8 +24,9 @@ call loads arrays, calls the plan and stores arrays.
   traced at every call from then on, and a UopcWarning says so: slower, never wrong.
 * What it takes and returns is tensors, in tuples, lists, dicts and dataclasses, and None. Those
   that it gets are copies: one that is changed inside is an error, and to be returned.
-* Arguments in `donate_argnums` are used up: their memory is free for results, so that a state that
-  goes in and comes out again takes no more from call to call.
+* Arguments in `donate_argnums` are used up, and tensors from outside that get another value lose
+  the old one: where nothing else holds it, results are written over it. So a state that goes in and
+  comes out again, or a model's parameters in a training step, stay where they are.
 """
 
 from __future__ import annotations
@@ -431,7 +432,7 @@ def jit(
 
     The tensors in positional arguments `donate_argnums` cannot be used after the call: reading one
     raises UopcError [donated-tensor]. Where nothing else holds them (a clone, a view in numpy),
-    their memory is that of later results.
+    results are written over them.
 
     `sizes` has for each positional argument None, or a size for each of its axes: uopc.size(…), an
     expression of such, a number, or None for whatever it is; or uopc.size(…) for an int, which is
