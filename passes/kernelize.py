@@ -19,7 +19,8 @@ becomes
     ukernel.kernel @r_4 … { read, exp, reduce, write }
     ukernel.kernel @e_4 … { read, sqrt, write }
 
-Where a value gets a buffer is told in kernel_cut/points.py. All other ops are cloned into each
+Where a value gets a buffer is told in kernel_cut/points.py, what `balance` weighs in
+kernel_cut/costs.py. All other ops are cloned into each
 kernel that needs them: elementwise and movement ops, constants of one value, iota, gather. A
 constant of many values is a buffer of the plan. With `multi-output` a kernel may write several
 values of equal sizes: kernel_cut/multi_output.py. A result that is an argument, or another result,
@@ -58,6 +59,7 @@ from uopc.dialects.kernel_signature import buffer_type
 from uopc.dialects.locations import nearest_location
 from uopc.dialects.sizes import Size, sizes_of
 from uopc.dialects.source_text import printable
+from uopc.passes.kernel_cut.costs import BALANCE
 from uopc.passes.kernel_cut.graph import TensorFunction, is_tensor_function
 from uopc.passes.kernel_cut.planner import BlockPlanner, Shared
 from uopc.passes.kernel_cut.points import FuseReduce
@@ -69,8 +71,8 @@ from uopc.passes.symbol_names import SymbolNames
 class KernelizePass(ModulePass):
     """Cut tensor functions into kernels over buffers, launched by a plan.
 
-    Raises UopcError [not-a-tensor-function], [unsupported-op], [size-bounds-differ] or
-    [bad-input-name].
+    Raises UopcError [not-a-tensor-function], [unsupported-op], [size-bounds-differ],
+    [bad-input-name] or [bad-option].
     """
 
     name = "kernelize"
@@ -78,6 +80,9 @@ class KernelizePass(ModulePass):
 
     fuse_reduce: FuseReduce = "none"
     """Whether reductions become part of the kernels that read them; see kernel_cut/points.py."""
+    balance: int = BALANCE
+    """For `auto`: operations that the machine does in the time in which one byte travels to memory
+    or back. A positive integer; see kernel_cut/costs.py."""
     multi_output: bool = False
     """Whether values of equal sizes made from the same buffers share a kernel; see
     kernel_cut/multi_output.py."""
@@ -85,6 +90,12 @@ class KernelizePass(ModulePass):
     """Whether results may take the place of arguments with the attribute `uopc.donated`."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.balance < 1:
+            raise UopcError(
+                "bad-option",
+                f"balance: expected a positive integer, got {self.balance}",
+                hint=f"{BALANCE} is measured: operations in the time in which one byte travels",
+            )
         symbols = SymbolNames(op)
         for each in list(op.body.block.ops):
             if isinstance(each, func.FuncOp) and is_tensor_function(each):
@@ -101,7 +112,12 @@ class _Planner:
         if options.donated:
             arguments = function.body.block.args
             self.function.donated.update(arguments[k] for k in donated_arguments(function))
-        self.cut = cut_block(self.function, options.fuse_reduce, multi_output=options.multi_output)
+        self.cut = cut_block(
+            self.function,
+            options.fuse_reduce,
+            options.balance,
+            multi_output=options.multi_output,
+        )
         self.outputs: dict[SSAValue, ukernel.OutputOp] = {}
         self.block = Block(arg_types=[IndexType() for _ in self.function.symbols])
         for symbol, argument in zip(self.function.symbols, self.block.args, strict=True):

@@ -78,6 +78,11 @@ class Loops:
         kept = iter(access)
         return tuple(next(new) if k in axes else next(kept) for k in range(len(sizes)))
 
+    def evaluations(self, value: SSAValue, access: Access) -> int:
+        """How often each element is computed at this access, where its ranges run freely."""
+        points = math.prod(size_upper(r.end) for r in self.opened(access))
+        return max(1, -(-points // max(1, element_count_upper(shape_of(value)))))
+
     def evaluates_once(self, value: SSAValue, access: Access) -> bool:
         """Whether computing the value at this access computes no element twice.
 

@@ -11,14 +11,16 @@ Reductions (reduce, argreduce)
   * fuse-reduce=auto: where one kernel alone reads it, at one place, and computes it there once:
     accesses.py tells. Its loops must be those that it depends on, so it may not stand in the
     loop of an expanded axis, nor in that of another reduction, which could then be cut for
-    neither threads nor lanes. Where fewer than `ENOUGH_ROWS` rows would be left for threads and
-    a row is long, nothing is fused.
+    neither threads nor lanes. A short one may stand in the loop of an expanded axis where
+    computing it again costs less than what would travel otherwise: costs.py. Where fewer than
+    `ENOUGH_ROWS` rows would be left for threads and a row is long, nothing is fused.
 
       softmax      max and sum depend on the row; the row loop is the outermost: fused, 1 kernel
       (A@B)@C      out[i,j] = sum_k AB[i,k] C[k,j]: AB[i,k] would stand in the loop over j: 2
       softmax over axis 0: max depends on j, and i is outside of it: 3
       relu(A@B)    AB[i,j] at (i,j): fused
       sum(sqrt(row sums))  a row's sum would stand in the loop of another reduction: 2
+      x / (sum of x over axis 0): the sum over i stands in the loop over i: fused if x has 2 rows
       AB in a softmax: three readers in three loops: a kernel of its own, then one for softmax
     Attention (attention.py) is one kernel: its scores are read in three loops, from a tile.
 """
@@ -30,7 +32,6 @@ from typing import Literal, cast
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
-from uopc.dialects.index_expr import RangeVar
 from uopc.dialects.sizes import element_count_upper
 from uopc.dialects.tensor import ArgreduceOp, ConstantOp, ReduceOp, ScatterOp, StageOp
 from uopc.passes.kernel_cut.accesses import (
@@ -42,6 +43,7 @@ from uopc.passes.kernel_cut.accesses import (
 )
 from uopc.passes.kernel_cut.attention import attentions
 from uopc.passes.kernel_cut.control import CONTROL_OPS, uses_of
+from uopc.passes.kernel_cut.costs import BALANCE, Costs
 from uopc.passes.kernel_cut.graph import TensorBlock
 
 FuseReduce = Literal["none", "all", "auto"]
@@ -54,13 +56,15 @@ ACCESS_LIMIT = 8
 """A value read at more places than this is not followed further; reductions below it are cut."""
 
 
-def materialization_points(function: TensorBlock, fuse: FuseReduce) -> list[SSAValue]:
-    """The values that get kernels, in the order of their ops."""
+def materialization_points(
+    function: TensorBlock, fuse: FuseReduce, balance: int = BALANCE
+) -> list[SSAValue]:
+    """The values that get kernels, in the order of their ops. `balance`: costs.py."""
     points = _required_points(function)
     if fuse == "none":
         points |= {op.results[0] for op in function.ops if isinstance(op, ReduceOp | ArgreduceOp)}
     elif fuse == "auto":
-        points |= _Readers(function, points).unfused()
+        points |= _Readers(function, points, balance).unfused()
     return [
         op.results[0]
         for op in function.ops
@@ -95,18 +99,20 @@ def _required_points(function: TensorBlock) -> set[SSAValue]:
 class _Readers:
     """Which kernel reads each value, and at which accesses; found from the results upwards."""
 
-    def __init__(self, function: TensorBlock, points: set[SSAValue]) -> None:
+    def __init__(self, function: TensorBlock, points: set[SSAValue], balance: int) -> None:
         self.function = function
         self.points = points
         self.loops = Loops()
-        self.nests: dict[SSAValue, frozenset[RangeVar]] = {}
+        self.found: set[SSAValue] = set()
+        """Reductions that must be materialized, of the ops looked at."""
+        self.costs = Costs(self.loops, self._is_buffer, balance)
+        self.nests: dict[SSAValue, Access] = {}
         """The ranges over the elements of what a kernel computes."""
         self.readers: dict[SSAValue, tuple[SSAValue, frozenset[Access]] | None] = {}
         """The kernel, by the value it computes, and its accesses; None for too many of either."""
 
     def unfused(self) -> set[SSAValue]:
         """The reductions that must be materialized."""
-        found: set[SSAValue] = set()
         kept = {r for each in attentions(self.function.ops) for r in each.reductions}
         for op in reversed(self.function.ops):
             if isinstance(op, CONTROL_OPS):
@@ -117,23 +123,35 @@ class _Readers:
             cut = value in self.points
             fuses = cut or value in kept or not isinstance(op, ReduceOp | ArgreduceOp)
             if not fuses and not self._fuses(value):
-                found.add(value)
+                self.found.add(value)
                 cut = True
             if cut:
                 nest = self.loops.nest(shape_of(value))
-                self.nests[value] = ranges_of(nest)
+                self.nests[value] = nest
                 reader = (value, frozenset((nest,)))
             self._follow(op, reader)
-        return found
+        return self.found
 
     def _fuses(self, value: SSAValue) -> bool:
         reader = self.readers[value]
         if reader is None or len(reader[1]) != 1:
             return False
         (access,) = reader[1]
-        if not ranges_of(access) <= self.nests[reader[0]]:
+        kernel, nest = reader[0], self.nests[reader[0]]
+        if not ranges_of(access) <= ranges_of(nest) or not _leaves_rows(value):
             return False
-        return self.loops.evaluates_once(value, access) and _leaves_rows(value)
+        if self.loops.evaluates_once(value, access):
+            return True
+        op = value.owner
+        return isinstance(op, ReduceOp) and self.costs.repeating_pays(op, access, kernel, nest)
+
+    def _is_buffer(self, value: SSAValue) -> bool:
+        """Whether kernels read a value from a buffer, as far as is decided."""
+        if value in self.points or value in self.found or not self.function.computes(value):
+            return True
+        owner = value.owner
+        is_table = isinstance(owner, ConstantOp) and owner.splat is None
+        return is_table or isinstance(owner, CONTROL_OPS)
 
     def _follow(self, op: Operation, reader: tuple[SSAValue, frozenset[Access]] | None) -> None:
         for position, operand in enumerate(op.operands):

@@ -16,6 +16,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from uopc.dialects.tensor import ConstantOp, IotaOp, ScatterOp
 from uopc.passes.kernel_cut.control import CONTROL_OPS, tested, uses_of, yielded
+from uopc.passes.kernel_cut.costs import BALANCE
 from uopc.passes.kernel_cut.graph import TensorBlock
 from uopc.passes.kernel_cut.multi_output import values_together
 from uopc.passes.kernel_cut.points import FuseReduce, materialization_points
@@ -108,13 +109,15 @@ class Cut:
         return found
 
 
-def cut_block(tensors: TensorBlock, fuse: FuseReduce, *, multi_output: bool = False) -> Cut:
+def cut_block(
+    tensors: TensorBlock, fuse: FuseReduce, balance: int = BALANCE, *, multi_output: bool = False
+) -> Cut:
     """Decide where the values of a block, and of the blocks inside, live."""
 
     def cut_inner(block: TensorBlock) -> Cut:
-        return cut_block(block, fuse, multi_output=multi_output)
+        return cut_block(block, fuse, balance, multi_output=multi_output)
 
-    cut = Cut(tensors, materialization_points(tensors, fuse))
+    cut = Cut(tensors, materialization_points(tensors, fuse, balance))
     if multi_output:
         cut.together.update(values_together(tensors, cut.points, cut.is_in_buffer))
     for op in tensors.ops:

@@ -355,6 +355,97 @@ def test_auto_fuses_the_positions_of_a_gather(graph, run_pipeline):
     assert names(run_pipeline(graph.module(rows), AUTO)) == ["r_6_4"]
 
 
+def over_rows(graph, sums, *shape: int):
+    """A value for each column, repeated along the first axis, divides an input."""
+    return graph.op("div", graph.input("y", shape), graph.expand(sums, *shape))
+
+
+def column_sums(graph, x):
+    return graph.reshape(graph.reduce("add", x, 0), 1, 64)
+
+
+@pytest.mark.parametrize("wrap", ["exp", "erf"])
+def test_auto_repeats_a_short_sum_along_the_lanes(graph, run_pipeline, wrap):
+    sums = column_sums(graph, graph.op(wrap, graph.input("x", (2, 64))))
+    y = over_rows(graph, graph.op("neg", sums), 2, 64)
+    assert names(run_pipeline(graph.module(y), AUTO)) == ["r_2_64"]
+
+
+def test_auto_does_not_repeat_a_sum_that_is_read_across_the_lanes(graph, run_pipeline):
+    sums = graph.reduce("add", graph.input("x", (64, 2)), 1)
+    y = over_rows(graph, graph.reshape(sums, 1, 64), 2, 64)
+    assert names(run_pipeline(graph.module(y), AUTO)) == ["r_64", "e_2_64"]
+
+
+def test_auto_does_not_repeat_a_sum_of_every_second_element(graph, run_pipeline):
+    from uopc.dialects.tensor_movement import ShrinkOp
+
+    even = graph.add_op(ShrinkOp(graph.input("x", (2, 128)), [0, 0], [2, 128], [1, 2]))
+    y = over_rows(graph, column_sums(graph, even), 2, 64)
+    assert names(run_pipeline(graph.module(y), AUTO)) == ["r_64", "e_2_64"]
+
+
+def test_auto_does_not_repeat_a_sum_outside_of_the_lanes(graph, run_pipeline):
+    sums = graph.reshape(graph.reduce("add", graph.input("x", (2, 64)), 0), 1, 64, 1)
+    y = over_rows(graph, sums, 2, 64, 16)
+    assert names(run_pipeline(graph.module(y), AUTO)) == ["r_64", "e_2_64_16"]
+
+
+def test_auto_does_not_repeat_a_sum_beside_another(graph, run_pipeline):
+    product = graph.matmul(graph.input("a", (2, 8)), graph.input("b", (8, 64)))
+    sums = column_sums(graph, graph.input("x", (2, 64)))
+    y = graph.op("mul", product, graph.expand(sums, 2, 64))
+    assert names(run_pipeline(graph.module(y), AUTO)) == ["r_64", "r_2_64"]
+
+
+def test_auto_does_not_repeat_a_sum_of_sums(graph, run_pipeline):
+    rows = graph.reduce("add", graph.input("x", (2, 64, 3)), 2)
+    y = over_rows(graph, column_sums(graph, rows), 2, 64)
+    assert names(run_pipeline(graph.module(y), AUTO)) == ["r_2_64", "r_64", "e_2_64"]
+
+
+def test_auto_does_not_repeat_positions(graph, run_pipeline):
+    from uopc.dialects.tensor import ArgreduceOp
+
+    first = graph.add_op(ArgreduceOp("max", graph.input("x", (2, 64)), 0))
+    wide = graph.expand(graph.reshape(first, 1, 64), 2, 64)
+    y = graph.op("add", graph.input("y", (2, 64), "i32"), wide)
+    assert names(run_pipeline(graph.module(y), AUTO)) == ["r_64", "e_2_64"]
+
+
+def test_auto_does_not_look_through_many_ops(graph, run_pipeline):
+    x = graph.input("x", (2, 64))
+    for _ in range(70):
+        x = graph.op("neg", x)
+    y = over_rows(graph, column_sums(graph, x), 2, 64)
+    assert names(run_pipeline(graph.module(y), AUTO)) == ["r_64", "e_2_64"]
+
+
+# 2 * 1024 elements once more, against 8 * 1024 + 8192 bytes.
+@pytest.mark.parametrize(
+    ("ops", "inputs", "balance", "fused"),
+    [
+        (["neg"], 1, 2, True),  # 1 + 8 + 1 operations an element; 8 a byte saved
+        (["neg"], 1, 1, False),
+        (["neg"] * 7, 1, 2, True),
+        (["neg"] * 8, 1, 2, False),
+        (["add"], 2, 3, True),  # 1 + 8 + 8 + 1
+        (["add"], 2, 2, False),
+        (["exp"], 1, 4, True),  # 1 + 8 + 16
+        (["exp"], 1, 3, False),
+    ],
+)
+def test_auto_counts_what_is_done_again(graph, run_pipeline, ops, inputs, balance, fused):
+    x = graph.input("x", (2, 1024))
+    others = [graph.input("z", (2, 1024))] if inputs == 2 else []
+    for op in ops:
+        x = graph.op(op, x, *others)
+    y = over_rows(graph, graph.reshape(graph.reduce("add", x, 0), 1, 1024), 2, 1024)
+    pipeline = f"kernelize{{fuse-reduce=auto balance={balance}}}"
+    expected = ["r_2_1024"] if fused else ["r_1024", "e_2_1024"]
+    assert names(run_pipeline(graph.module(y), pipeline)) == expected
+
+
 def test_auto_with_symbolic_sizes(graph, run_pipeline):
     n = symbol("n", 1, 64)
     s = graph.reduce("add", graph.input("x", (n, 8)), 1)
