@@ -48,6 +48,9 @@ _STRIP_TILES = 8
 _LINE_BYTES = 64
 
 _SHORT = 8
+_MANY_REGISTERS = 32
+_THREADED_PRODUCTS = 1 << 19
+"""About from where threads pay: see schedule_threads.py."""
 
 _PACKING_PAYS = 4
 """A panel is packed where it is read by at least this many tiles of rows."""
@@ -227,8 +230,12 @@ class _Product:
         return fresh
 
     def _register_tile(self, count: int, columns: int) -> tuple[int, int]:
-        """Rows and vectors of the register tile: the target's best, unless one that is a vector
-        wider computes a tenth less beyond the edge; columns instead of rows where these are few."""
+        """Rows and vectors of the register tile: the target's best, or one that is a vector wider;
+        columns instead of rows where these are few.
+
+        The wider one loads less for as many products where registers are many; where they are few
+        it has to save a tenth of what is computed beyond the edge.
+        """
         rows, vectors = self.target.product_rows, self.target.product_vectors
         across = -(-columns // self.lanes)
         if is_gathered(self.dag, self.down):
@@ -238,10 +245,21 @@ class _Product:
             return count, max(1, min(free // (count + 1), across, 6))
         if across < vectors:
             return rows, across
+        if self._packs_rows(count, rows):
+            return rows, vectors  # a power of two of rows is packed by vectors
         wide = vectors + 1
-        if -(-across // wide) * wide * 1.1 < -(-across // vectors) * vectors:
+        factor = 1.0 if self.target.registers >= _MANY_REGISTERS else 1.1
+        if self._computed(across, wide, count) * factor <= self._computed(across, vectors, count):
             return rows * vectors // wide, wide
         return rows, vectors
+
+    def _computed(self, across: int, vectors: int, count: int) -> int:
+        """How many vectors of a row are computed in panels of some; where threads share them each
+        takes as long as the one with the most panels."""
+        panels = -(-across // vectors)
+        if count * across * self.lanes * self.depth >= _THREADED_PRODUCTS:
+            panels += panels % 2
+        return panels * vectors
 
     def _packs_rows(self, count: int, tile_rows: int) -> bool:
         """Whether to pack rows as well: those of a transposed factor, whose elements for one tile
