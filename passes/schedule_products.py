@@ -230,11 +230,12 @@ class _Product:
         return fresh
 
     def _register_tile(self, count: int, columns: int) -> tuple[int, int]:
-        """Rows and vectors of the register tile: the target's best, or one that is a vector wider;
+        """Rows and vectors of the register tile: the target's, or as many products in another form;
         columns instead of rows where these are few.
 
-        The wider one loads less for as many products where registers are many; where they are few
-        it has to save a tenth of what is computed beyond the edge.
+        More vectors load less for as many products. Where registers are many, the form is that
+        which computes least beyond the edge, and leaves threads equal shares; where they are few,
+        a vector more has to save a tenth.
         """
         rows, vectors = self.target.product_rows, self.target.product_vectors
         across = -(-columns // self.lanes)
@@ -248,16 +249,23 @@ class _Product:
         if self._packs_rows(count, rows):
             return rows, vectors  # a power of two of rows is packed by vectors
         wide = vectors + 1
-        factor = 1.0 if self.target.registers >= _MANY_REGISTERS else 1.1
-        if self._computed(across, wide, count) * factor <= self._computed(across, vectors, count):
-            return rows * vectors // wide, wide
-        return rows, vectors
+        if self.target.registers < _MANY_REGISTERS:
+            gain = self._computed(across, wide, count) * 1.1 < self._computed(
+                across, vectors, count
+            )
+            chosen = wide if gain else vectors
+        else:
+            forms = (wide, vectors, *range(vectors - 1, 1, -1))
+            chosen = min(forms, key=lambda form: self._computed(across, form, count))
+        return rows * vectors // chosen, chosen
 
     def _computed(self, across: int, vectors: int, count: int) -> int:
         """How many vectors of a row are computed in panels of some; where threads share them each
         takes as long as the one with the most panels."""
         panels = -(-across // vectors)
-        if count * across * self.lanes * self.depth >= _THREADED_PRODUCTS:
+        free = self.dag.free[self.reduction.results[0]] - {self.down, self.across}
+        shared = free & self.dag.free[self.right]  # the loops outside of the panels', if any
+        if not shared and count * across * self.lanes * self.depth >= _THREADED_PRODUCTS:
             panels += panels % 2
         return panels * vectors
 
