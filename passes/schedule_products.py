@@ -49,6 +49,8 @@ _LINE_BYTES = 64
 
 _SHORT = 8
 _MANY_REGISTERS = 32
+_NARROW_COSTS = 1.04
+"""Twelve rows by two vectors against six by four, of which one loads 14 and one 10 in 24 steps."""
 _THREADED_PRODUCTS = 1 << 19
 """About from where threads pay: see schedule_threads.py."""
 
@@ -255,8 +257,9 @@ class _Product:
             )
             chosen = wide if gain else vectors
         else:
-            forms = (wide, vectors, *range(vectors - 1, 1, -1))
-            chosen = min(forms, key=lambda form: self._computed(across, form, count))
+            forms = [(form, 1.0) for form in (wide, vectors)]
+            forms += [(form, _NARROW_COSTS) for form in range(vectors - 1, 1, -1)]
+            chosen, _ = min(forms, key=lambda f: self._computed(across, f[0], count) * f[1])
         return rows * vectors // chosen, chosen
 
     def _computed(self, across: int, vectors: int, count: int) -> int:

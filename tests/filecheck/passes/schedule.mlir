@@ -8,7 +8,7 @@
 
 // A product whose second factor's columns are neighbours: it is packed, 6 rows read it at once.
 // CHECK: @product {{.*}}schedule = "contract; split j = j0 jj:16; tile B_at over k jj as pk pj; split jj = j1:unroll j2:8:vector; split pj = pj1:unroll pj2:8:vector; split i = i0 i1:6:unroll; order j0 pk i0 k"
-// WIDE: @product {{.*}}schedule = "contract; split j = j0 jj:48; tile B_at over k jj as pk pj; split jj = j1:unroll j2:16:vector; split pj = pj1:unroll pj2:16:vector; split i = i0 i1:8:unroll; order j0 pk i0 k"
+// WIDE: @product {{.*}}schedule = "contract; split j = j0 jj:32; tile B_at over k jj as pk pj; split jj = j1:unroll j2:16:vector; split pj = pj1:unroll pj2:16:vector; split i = i0 i1:12:unroll; order j0 pk i0 k"
 ukernel.kernel @product ins(%A : memref<517x253xf32>, %B : memref<253x389xf32>) outs(%C : memref<517x389xf32>) {
   %i = uloop.range 517
   %j = uloop.range 389

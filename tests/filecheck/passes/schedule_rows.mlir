@@ -37,7 +37,7 @@ ukernel.kernel @transposed ins(%A : memref<1024x1024xf32>, %B : memref<1024x1024
   uloop.store %c, %C[%i, %j] : memref<1024x1024xf32>
 }
 
-// Columns of four vectors: a tile of six rows leaves none empty.
+// Columns of four vectors: two panels, so that two threads have equal shares.
 // CHECK: @heads {{.*}}split k = k0 kj:32; tile v over l kj as pl pk; split kj = k1:unroll k2:16:vector; split pk = pk1:unroll pk2:16:vector; split j = j0 j1:12:unroll
 ukernel.kernel @heads ins(%P : memref<256x256xf32>, %V : memref<256x64xf32>) outs(%C : memref<256x64xf32>) {
   %j = uloop.range 256
