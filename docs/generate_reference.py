@@ -54,6 +54,7 @@ def pages() -> dict[str, str]:
     written["tools.md"] = tools_page()
     written["files.md"] = files_page()
     written["tensor.md"] = tensor_page()
+    written["nn.md"] = nn_page()
     written["README.md"] = index_page(sorted(written))
     return {name: text.rstrip() + "\n" for name, text in written.items()}
 
@@ -63,6 +64,7 @@ def index_page(names: Sequence[str]) -> str:
     titles = {
         "passes.md": "passes, pipelines and targets, with their options",
         "files.md": "every module, with the first words of its docstring",
+        "nn.md": "layers, optimizers, schedules and checkpoints",
         "tensor.md": "every method of Tensor, and the table of result types",
         "tools.md": "command lines of uopc-opt and uopc-run",
     }
@@ -83,15 +85,19 @@ def tensor_page() -> str:
 
     groups: dict[str, dict[str, list[str]]] = {}
     functions: dict[str, Any] = {}
+    properties: set[str] = set()
     for name in sorted(dir(Tensor)):
         if name.startswith("_"):
             continue
         function: Any = inspect.getattr_static(Tensor, name)
+        is_property = isinstance(function, property)
         function = getattr(function, "fget", None) or getattr(function, "__func__", function)
         if not inspect.isfunction(inspect.unwrap(function)):
             continue
         home = f"{function.__module__}.{function.__qualname__}"
         functions[home] = inspect.unwrap(function)
+        if is_property:
+            properties.add(home)
         groups.setdefault(function.__module__, {}).setdefault(home, []).append(name)
     lines = ["# Tensor", NOTE, "", TENSOR_NOTE, ""]
     modules = ["uopc.frontend.tensor", *_themes(methods)]
@@ -100,7 +106,9 @@ def tensor_page() -> str:
         lines += [f"## {module.rpartition('.')[2]}", "", " ".join(title.split()), ""]
         lines += ["| methods | does |", "|---|---|"]
         for home, names in sorted(groups[module].items(), key=lambda item: item[1]):
-            words = ", ".join(f"`{name}`" for name in names)
+            shown, *others = sorted(names, key=lambda n: n != home.rpartition(".")[2])
+            takes = "" if home in properties else parameters(functions[home])
+            words = ", ".join([f"`{shown}{takes}`", *map(_code, others)])
             lines.append(f"| {words} | {one_line(functions[home].__doc__)} |")
         lines.append("")
     types = [row[k] for k, row in enumerate(promotion.type_table())]
@@ -109,6 +117,41 @@ def tensor_page() -> str:
     for type_, row in zip(types, promotion.type_table(), strict=True):
         lines.append(f"| {type_} | " + " | ".join(row) + " |")
     return "\n".join(lines)
+
+
+def nn_page() -> str:
+    """Layers, optimizers and the rest of uopc.nn, by the file they stand in."""
+    from uopc.frontend import nn
+
+    groups: dict[str, list[str]] = {}
+    for name in nn.__all__:
+        value = getattr(nn, name)
+        if not inspect.ismodule(value):
+            groups.setdefault(value.__module__, []).append(name)
+    lines = ["# uopc.nn", NOTE, "", prose(inspect.getdoc(nn) or ""), ""]
+    for module, names in sorted(groups.items()):
+        title = inspect.cleandoc(sys.modules[module].__doc__ or "").partition("\n\n")[0]
+        lines += [f"## {module.rpartition('.')[2]}", "", " ".join(title.split()), ""]
+        for name in names:
+            value = getattr(nn, name)
+            made: Any = value.__init__ if inspect.isclass(value) else value
+            lines += [f"### {name}{parameters(made)}", "", prose(inspect.getdoc(value) or ""), ""]
+    return "\n".join(lines)
+
+
+def parameters(function: Any) -> str:
+    """`(axis=None, keepdim=False)`: what a function takes, without self; nothing of a property."""
+    given = list(inspect.signature(function).parameters.values())
+    if given and given[0].name in ("self", "cls", "x"):
+        given = given[1:]
+    empty = inspect.Parameter.empty
+    bare = [each.replace(annotation=empty) for each in given]
+    text = str(inspect.Signature(bare))
+    return re.sub(r"<[^<>]*>", "…", text).replace("|", "\\|")
+
+
+def _code(name: str) -> str:
+    return f"`{name}`"
 
 
 TENSOR_NOTE = """Names are numpy's, torch's or tinygrad's; those of one method stand together.
