@@ -55,6 +55,7 @@ def pages() -> dict[str, str]:
     written["files.md"] = files_page()
     written["tensor.md"] = tensor_page()
     written["nn.md"] = nn_page()
+    written["uopc.md"] = python_page()
     written["README.md"] = index_page(sorted(written))
     return {name: text.rstrip() + "\n" for name, text in written.items()}
 
@@ -64,6 +65,7 @@ def index_page(names: Sequence[str]) -> str:
     titles = {
         "passes.md": "passes, pipelines and targets, with their options",
         "files.md": "every module, with the first words of its docstring",
+        "uopc.md": "what Python code calls: compile, run, jit and the rest",
         "nn.md": "layers, optimizers, schedules and checkpoints",
         "tensor.md": "every method of Tensor, and the table of result types",
         "tools.md": "command lines of uopc-opt and uopc-run",
@@ -136,6 +138,20 @@ def nn_page() -> str:
             value = getattr(nn, name)
             made: Any = value.__init__ if inspect.isclass(value) else value
             lines += [f"### {name}{parameters(made)}", "", prose(inspect.getdoc(value) or ""), ""]
+    return "\n".join(lines)
+
+
+def python_page() -> str:
+    """The functions and classes of the package itself; Tensor and nn have pages of their own."""
+    import uopc
+
+    lines = ["# uopc", NOTE, "", prose(inspect.getdoc(uopc) or ""), ""]
+    for name in sorted(uopc.__all__, key=str.lower):
+        value = getattr(uopc, name)
+        if name == "Tensor" or not (inspect.isclass(value) or inspect.isfunction(value)):
+            continue
+        made: Any = value.__init__ if inspect.isclass(value) else value
+        lines += [f"## {name}{parameters(made)}", "", prose(inspect.getdoc(value) or ""), ""]
     return "\n".join(lines)
 
 

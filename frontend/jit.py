@@ -99,7 +99,8 @@ class Replay:
         self.plan: CachedPlan | None = None
         if roots:
             given = {("argument", place) for place in donated}
-            given |= {store.place for store in self.stores}
+            # Of a gradient the tensor itself is replaced, which its reader may have kept.
+            given |= {s.place for s in self.stores if s.place[0] in ("argument", "a tensor")}
             over = [k for k, source in enumerate(self.sources) if source.place in given]
             if any(any_symbolic(node.shape) for node in inputs):
                 over = []

@@ -83,7 +83,7 @@ def _plan(data: dict[str, Any]) -> Plan:
 
 
 def _kernel(data: dict[str, Any]) -> KernelCall:
-    lists = ("refs", "symbols", "inside")
+    lists = ("refs", "symbols", "inside", "rewrites")
     fields: dict[str, Any] = {**data, **{name: tuple(data[name]) for name in lists}}
     return KernelCall(**fields)
 

@@ -3,11 +3,13 @@
 Python counts who holds an object. A tensor that shares its value with nothing (no other tensor, no
 lazy graph that is still to read it, no view in numpy) has counts that are known beforehand: those
 of a tensor just made. Anything that holds it besides makes one of them larger, and so does a kind
-of tensor that is not known here; the plan then gets a copy.
+of tensor that is not known here; the plan then gets a copy. It does as well where there are other
+threads, which could begin to read while the plan writes.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from functools import cache
 from sys import getrefcount
@@ -55,9 +57,17 @@ def _counts_of_new(tensor: Tensor) -> Counts | None:
     return _counts(tensor, arrays, 0)
 
 
+def other_threads() -> bool:
+    """Whether Python has threads beside this one; but for that of tqdm, which reads no tensor."""
+    if threading.active_count() == 1:
+        return False
+    this = threading.current_thread()
+    return any(t is not this and type(t).__name__ != "TMonitor" for t in threading.enumerate())
+
+
 def own_data(tensor: Tensor, arrays: list[Array], at: int) -> None:
-    """Replace a tensor's array in a list by a copy, unless nobody else holds it."""
-    if _counts(tensor, arrays, at) not in _alone():
+    """Replace a tensor's array in a list by a copy, unless nobody else holds it or could."""
+    if _counts(tensor, arrays, at) not in _alone() or other_threads():
         array = arrays[at]
         copy = empty_aligned(array.shape, array.dtype)
         copy[...] = array

@@ -137,7 +137,7 @@ class _Description:
             bytes=kernel.bytes.value.data,
             symbols=tuple(symbols[s].name for s in launch.sizes),
             doc="" if kernel.doc is None else kernel.doc.data,
-            reads_results=_reads_results(kernel),
+            rewrites=tuple(map(self._ref, _rewritten(kernel, launch))),
             inside=_inside(launch),
         )
 
@@ -145,15 +145,16 @@ class _Description:
         return "|".join(sorted(self.refs[storage] for storage in storages_of(buffer)))
 
 
-def _reads_results(kernel: KernelOp) -> bool:
-    """Whether a kernel reads a buffer that it writes, or only changes some of what is there."""
-    for buffer in list(kernel.buffers)[kernel.inputs_count :]:
+def _rewritten(kernel: KernelOp, launch: LaunchOp) -> list[SSAValue]:
+    """The buffers that a kernel reads and writes, or of which it changes some of what is there."""
+    found: list[SSAValue] = []
+    written = list(kernel.buffers)[kernel.inputs_count :]
+    for buffer, given in zip(written, launch.outputs, strict=True):
         kinds = {type(use.operation) for use in buffer.uses}
-        if not kinds.isdisjoint((loop.LoadOp, ukernel.ReadOp)):
-            return True
-        if loop.UpdateOp in kinds and loop.StoreOp not in kinds:
-            return True
-    return False
+        changes = loop.UpdateOp in kinds and loop.StoreOp not in kinds
+        if changes or not kinds.isdisjoint((loop.LoadOp, ukernel.ReadOp)):
+            found.append(given)
+    return found
 
 
 def _inside(op: Operation) -> tuple[str, ...]:

@@ -73,8 +73,8 @@ class KernelCall:
     """The sizes that the kernel takes, as its first parameters."""
     doc: str = ""
     """Which tensor ops it computes."""
-    reads_results: bool = False
-    """Whether it reads what it writes: run twice it gives something else."""
+    rewrites: tuple[str, ...] = ()
+    """Those of the written buffers that it reads too: run twice it gives something else."""
     inside: tuple[str, ...] = ()
     """The loops and branches around it, outermost first: `while`, `do`, `if`, `else`."""
 

@@ -24,7 +24,7 @@ def plan_table(plan: Plan) -> str:
         rows.append(
             (
                 " ".join((*call.inside, call.name)),
-                ", ".join(call.refs[:cut]) or "-",
+                ", ".join((*call.refs[:cut], *call.rewrites)) or "-",
                 ", ".join(call.refs[cut:]),
                 f"{call.flops:,}",
                 f"{call.bytes:,}",
@@ -37,7 +37,9 @@ def plan_table(plan: Plan) -> str:
         lines.append("  no kernels: every result is an input")
     for output in plan.outputs:
         if output.alias:
-            lines.append(f"  {output.ref} is {output.alias}, unchanged")
+            over = any(b.ref == output.alias and b.changed for b in plan.inputs)
+            how = "written over" if over else "unchanged"
+            lines.append(f"  {output.ref} is {output.alias}, {how}")
     if plan.temps:
         lines.append(f"temporaries: {len(plan.temps)}, {plan.workspace_bytes:,} bytes")
     return "\n".join(lines)

@@ -10,17 +10,16 @@ gets
 which a person may edit, and apply-schedule carries out. What a kernel is is read off its index
 maps, never off names:
 
-    sum of products       register tile of rows by vectors, and one packed panel of the second
-                          factor for as many columns, at full depth
-    rows of weights, then lanes across the rows of a block, whose scores stay in the cache
-      such a sum
-    reduction along       lanes and copies along it, each with its own accumulator
-      neighbours
-    reduction across      lanes and copies across the neighbours, in registers
-    another order of      squares that are exchanged in registers
-      reading than writing
-    anything else         plain loops, which C compilers turn into vectors themselves; vectors
-                          past the caches for results that these do not hold
+    sum of products         register tile of rows by vectors, and one packed panel of the second
+                            factor for as many columns, at full depth
+    attention               lanes across the rows of a block, whose scores stay in the cache
+    reduction of neighbours lanes and copies along it, each with its own accumulator
+    reduction across them   lanes and copies across the neighbours, in registers
+    reads another way       squares that are exchanged in registers, as a transpose needs
+      than it writes
+    exponentials            vectors along the neighbours
+    anything else           plain loops, which C compilers turn into vectors themselves; vectors
+                            past the caches for results that these do not hold
 
 A kernel that has a schedule keeps it. docs/schedules.md teaches the language.
 """
@@ -45,6 +44,7 @@ from uopc.passes.cpu_targets import CpuTarget, cpu_target
 from uopc.passes.loop_dag import LoopDag, length_of, own_ranges
 from uopc.passes.schedule_attention import attention_schedule
 from uopc.passes.schedule_blocks import block_schedule
+from uopc.passes.schedule_elementwise import elementwise_schedule
 from uopc.passes.schedule_facts import stores
 from uopc.passes.schedule_products import product_schedule
 from uopc.passes.schedule_reductions import reduction_schedule
@@ -138,7 +138,7 @@ def choose_schedule(op: kernel.KernelOp, target: CpuTarget) -> list[Command]:
         return []  # someone has shaped it already
     reductions = [o for o in dag.statements if isinstance(o, loop.ReduceOp)]
     if not reductions:
-        return block_schedule(dag, target)
+        return block_schedule(dag, target) or elementwise_schedule(dag, target)
     if commands := attention_schedule(op, dag, target):
         return commands
     nested = [r for r in reductions if _reads_reduction_in_loop(dag, r)]

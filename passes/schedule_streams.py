@@ -51,7 +51,7 @@ def stream_commands(op: kernel.KernelOp, chosen: list[Command], target: CpuTarge
         return [Stream()]
     if chosen or dag.guard_ranges or len(dag.statements) != len(written):
         return []
-    along = _along(dag, written)
+    along = neighbours_along(dag, written)
     lanes = target.vector_bytes // row.bytes
     if along is None or length(dag, along) < lanes * _COPIES:
         return []
@@ -75,7 +75,7 @@ def _makes_vectors(command: Command) -> bool:
     return isinstance(command, Split) and any(part.kind == "vector" for part in command.parts)
 
 
-def _along(dag: LoopDag, written: list[loop.StoreOp]) -> loop.RangeOp | None:
+def neighbours_along(dag: LoopDag, written: list[loop.StoreOp]) -> loop.RangeOp | None:
     """The range along which an elementwise kernel writes and reads neighbours of one width."""
     bits = {
         row.bits

@@ -2,12 +2,15 @@
 
     mark j0 thread                     few steps, each with work enough
     split i = i0::thread i1:16         many small steps: several of them are a part
+    split i = it::thread i0:64 i1:16:vector       of one that is split already
 
 A part writes places of its own. Kernels whose outermost loop is a reduction, and those that
 update in order, stay with one thread.
 """
 
 from __future__ import annotations
+
+from math import prod
 
 from uopc.dialects import kernel, loop
 from uopc.dialects.schedule_text import Command, Mark, Order, Part, Split
@@ -24,7 +27,8 @@ MOST_PARTS = 256
 
 
 def thread_commands(op: kernel.KernelOp, chosen: list[Command]) -> list[Command]:
-    """What makes the outermost loop of a kernel, as scheduled so far, one for threads."""
+    """What makes the outermost loop of a kernel, as scheduled so far, one for threads; where that
+    is a part of a split among `chosen`, it is the split that changes."""
     seconds = max(op.flops.value.data / OPERATIONS_A_SECOND, op.bytes.value.data / BYTES_A_SECOND)
     dag = LoopDag(op)
     if seconds < PAYS_FROM_SECONDS or op.symbols.data or dag.guard_ranges:
@@ -44,20 +48,32 @@ def thread_commands(op: kernel.KernelOp, chosen: list[Command]) -> list[Command]
         outer = next((r for r in free if name_of(r) == first), None)
     else:
         outer = free[0] if free else None
-    if outer is None or _is_split(outer, chosen):
+    if outer is None:
         return []
+    wanted = max(1, min(MOST_PARTS, int(seconds / PART_SECONDS)))
+    name = name_of(outer)
+    for place, command in enumerate(chosen):
+        if isinstance(command, Split) and command.range == name:
+            if order is None:
+                chosen[place] = _shared(command, length(dag, outer), wanted)
+            return []
     steps = length(dag, outer)
     if steps < 2:
         return []
-    wanted = max(1, min(MOST_PARTS, int(seconds / PART_SECONDS)))
     size = -(-steps // min(wanted, steps))
-    name = name_of(outer)
     if size == 1:
         return [Mark(name, "thread")]
     parts = (Part(f"{name}0", None, "thread"), Part(f"{name}1", size, None))
     return [Split(name, parts)]
 
 
-def _is_split(op: loop.RangeOp, chosen: list[Command]) -> bool:
-    """Whether another command has cut the range up already."""
-    return any(isinstance(c, Split) and c.range == name_of(op) for c in chosen)
+def _shared(command: Split, steps: int, wanted: int) -> Split:
+    """The split of so many steps, its outermost loop cut once more, into parts for threads; as it
+    is where that has too few."""
+    first, *others = command.parts
+    steps = -(-steps // prod(part.size or 1 for part in others))
+    if first.kind is not None or wanted < 2 or steps < 2:
+        return command
+    size = -(-steps // min(wanted, steps))
+    parts = (Part(f"{command.range}t", None, "thread"), Part(first.name, size, None), *others)
+    return Split(command.range, parts)

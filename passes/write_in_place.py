@@ -9,12 +9,12 @@
     }                                                      }
 
 The result needs no storage of its own, and its lines are in the cache already. It is done where
-  * the input is a temporary, or an input of the plan that is `donated`, and this launch is the
-    last that reads it, the first that touches the result's buffer;
-  * both are of one type and size, and the kernel reads the input at the very places, and in the
-    loops, that it writes: so whatever its schedule, each element is read before it is written;
-  * all launches of the kernel admit it.
-The result of a donated input is then that input. What loops and branches use is left alone.
+the input is a temporary, or an input of the plan that is `donated`; where this launch is the last
+that reads it, and the first that touches the result's buffer; where both are of one type and size,
+and the kernel reads the input at the very places, and in the loops, where it writes, so that
+whatever its schedule each element is read before it is written; and where all launches of the
+kernel admit it. The result of a donated input is then that input. What loops and branches use is
+left alone.
 """
 
 from __future__ import annotations

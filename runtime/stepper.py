@@ -70,8 +70,7 @@ class KernelStepper:
             call,
             self._library.function(name, len(call.symbols), len(call.refs)),
             tuple(order[symbol] for symbol in call.symbols),
-            not call.reads_results
-            and set(map(self._owner, reads)).isdisjoint(map(self._owner, writes)),
+            not call.rewrites and set(map(self._owner, reads)).isdisjoint(map(self._owner, writes)),
         )
 
     def _owner(self, ref: str) -> str:

@@ -488,3 +488,51 @@ def test_two_arguments_with_one_value_do_not_disturb_each_other():
     x = Tensor(np.full((20, 20), 5, np.float32))
     a, b = swap(x, x)
     assert (a.numpy() == 6).all() and (b.numpy() == 15).all()
+
+
+def test_a_gradient_that_is_kept_stays_what_it_was():
+    weight = Tensor([5.0])
+    weight.requires_grad = True
+
+    @uopc.jit
+    def add_gradient(x: Tensor) -> None:
+        (weight * x).sum().backward()
+
+    kept: list[Tensor] = []
+    mine = Tensor([100.0])
+    weight.grad = mine
+    for _ in range(6):
+        add_gradient(Tensor(1.0))
+        assert weight.grad is not None
+        kept.append(weight.grad)
+    assert [grad.item() for grad in kept] == [101.0, 102.0, 103.0, 104.0, 105.0, 106.0]
+    assert mine.item() == 100.0
+
+
+def test_nothing_is_written_over_that_another_thread_might_read():
+    state = Tensor(np.zeros(50_000, np.float32))
+
+    @uopc.jit
+    def step() -> Tensor:
+        state.assign(state + 1)
+        return state.sum()
+
+    for _ in range(3):
+        step()
+    done = threading.Event()
+    torn: list[tuple[float, float]] = []
+
+    def read() -> None:
+        while not done.is_set():
+            values = state.numpy()
+            if values.min() != values.max():
+                torn.append((values.min(), values.max()))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    for _ in range(200):
+        step()
+    done.set()
+    thread.join()
+    assert not torn
+    assert (state.numpy() == 203).all()

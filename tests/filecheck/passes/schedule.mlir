@@ -60,6 +60,36 @@ ukernel.kernel @chain ins(%x : memref<640xf32>) outs(%o : memref<640xf32>) {
   uloop.store %w, %o[%i] : memref<640xf32>
 }
 
+// An exponential is lanes where rows are whole vectors; other functions and rows are left to the
+// compiler.
+// CHECK: @exponential {{.*}}schedule = "split j = j0 j1:2:unroll j2:8:vector"
+// WIDE: @exponential {{.*}}schedule = "split j = j0 j2:16:vector"
+ukernel.kernel @exponential ins(%x : memref<3x48xf32>) outs(%o : memref<3x48xf32>) {
+  %i = uloop.range 3
+  %j = uloop.range 48
+  %v = uloop.load %x[%i, %j] : memref<3x48xf32>
+  %w = math.exp %v : f32
+  uloop.store %w, %o[%i, %j] : memref<3x48xf32>
+}
+// CHECK: ukernel.kernel @odd ins(%x : memref<3x50xf32>) outs(%o : memref<3x50xf32>) {
+ukernel.kernel @odd ins(%x : memref<3x50xf32>) outs(%o : memref<3x50xf32>) {
+  %i = uloop.range 3
+  %j = uloop.range 50
+  %v = uloop.load %x[%i, %j] : memref<3x50xf32>
+  %w = math.exp %v : f32
+  uloop.store %w, %o[%i, %j] : memref<3x50xf32>
+}
+
+// One range that threads share and lanes cut: parts of whole vectors.
+// CHECK: @long {{.*}}schedule = "split i = it:thread i0:4096 i1:2:unroll i2:8:vector; stream"
+// WIDE: @long {{.*}}schedule = "split i = it:thread i0:2048 i1:2:unroll i2:16:vector; stream"
+ukernel.kernel @long ins(%x : memref<16777216xf32>) outs(%o : memref<16777216xf32>) attributes {bytes = 134217728 : i64} {
+  %i = uloop.range 16777216
+  %v = uloop.load %x[%i] : memref<16777216xf32>
+  %w = arith.addf %v, %v : f32
+  uloop.store %w, %o[%i] : memref<16777216xf32>
+}
+
 // A transpose goes square by square: read along rows, exchanged in registers.
 // CHECK: @transpose {{.*}}schedule = "split i = i0 i1:8:unroll; split j = j0 j1:8:vector; tile v over i1 j1 as p q in register; mark q unroll; mark p vector; order i0 j0"
 // WIDE: @transpose {{.*}}schedule = "split i = i0 i1:16:unroll; split j = j0 j1:16:vector; tile v over i1 j1 as p q in register; mark q unroll; mark p vector; order i0 j0"
