@@ -40,6 +40,17 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
+from signal import (
+    SIG_BLOCK,
+    SIG_SETMASK,
+    SIGABRT,
+    SIGBUS,
+    SIGFPE,
+    SIGILL,
+    SIGSEGV,
+    pthread_sigmask,
+    valid_signals,
+)
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from uopc.dialects.errors import UopcError
@@ -69,6 +80,9 @@ from uopc.runtime.environment import compile_settings
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_WAITING = valid_signals() - {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}
+"""Signals that Python has handlers for; the others tell of a fault where it happens."""
 
 KEPT_STRUCTURES = 256
 """Traces kept of one function; the one used longest ago goes first."""
@@ -107,6 +121,10 @@ class Replay:
             self.plan = find_plan(order, [resolved(r) for r in roots], name, over)
         self.written_over = [] if self.plan is None else self.plan.changed
         """The inputs that the plan writes over: what they were is replaced, or given away."""
+        stored = {store.place for store in self.stores}
+        self.given_away = [k for k in self.written_over if self.sources[k].place not in stored]
+        self.lent = [] if self.plan is None else self._lent(self.plan)
+        """The results that are arrays of the caller's."""
         self.has_plan = self.plan is not None
         self.call = None if self.plan is None else self.plan.call
         self.loads = [source.load for source in self.sources]
@@ -121,6 +139,13 @@ class Replay:
         self.settings = compile_settings()
         for store in self.stores:
             store.node = None
+
+    def _lent(self, plan: CachedPlan) -> list[int]:
+        return [
+            position
+            for position, at in plan.returned_inputs.items()
+            if self.sources[at].place[0] == "argument" and self.sources[at].tensor is None
+        ]
 
     def difference(self, other: Replay) -> str:
         """How another trace of the same structure computes something else; empty if it does not."""
@@ -160,14 +185,28 @@ class Replay:
 
     def run(self, leaves: Sequence[Any], sizes: Mapping[str, int] | None = None) -> Any:
         """One call; `sizes` are the values of its symbols, if it has any."""
+        arrays: list[Array] = [load(leaves) for load in self.loads]
+        over = False
+        for at in self.written_over:
+            tensor = self.sources[at].tensor
+            assert tensor is not None
+            over |= own_data(tensor(leaves), arrays, at)
+        if not over:
+            return self._called(leaves, arrays, sizes)
+        # An interrupt waits until each tensor has the value that its memory has.
+        before = pthread_sigmask(SIG_BLOCK, _WAITING)
+        try:
+            return self._called(leaves, arrays, sizes)
+        finally:
+            pthread_sigmask(SIG_SETMASK, before)
+
+    def _called(
+        self, leaves: Sequence[Any], arrays: list[Array], sizes: Mapping[str, int] | None
+    ) -> Any:
+        """The plan called, and what it gives stored."""
         outputs: Any = ()
         call = self.call
         if self.has_plan:
-            arrays: list[Array] = [load(leaves) for load in self.loads]
-            for at in self.written_over:
-                tensor = self.sources[at].tensor
-                assert tensor is not None
-                own_data(tensor(leaves), arrays, at)
             if sizes is not None:
                 assert self.plan is not None
                 outputs = run_sized_plan(self.plan, arrays, sizes, time.perf_counter())
@@ -177,6 +216,10 @@ class Replay:
             else:
                 assert call is not None
                 outputs = call(arrays, [address(array) for array in arrays])
+            for at in self.lent:  # a caller's array that comes back is not the caller's any more
+                outputs[at] = outputs[at].copy()
+            for at in self.given_away:
+                self.sources[at].tensor(leaves).donate()  # pyright: ignore[reportOptionalCall] (a tensor's)
         if sizes is not None:
             kinds = [
                 node_kind("buffer", (), value_type(array.shape, kind.value.type))

@@ -15,7 +15,7 @@ import numpy as np
 
 from uopc.dialects.errors import UopcError
 from uopc.frontend import tracing
-from uopc.frontend.core import shared_or_copied, type_name
+from uopc.frontend.core import bad, shared_or_copied, type_name
 from uopc.frontend.graph import (
     Array,
     Node,
@@ -138,6 +138,10 @@ class Tracer:
                     made[id(value)] = self._tensor_argument(place, value)
                 values.append(made[id(value)])
             elif isinstance(value, np.ndarray | np.generic):
+                if isinstance(value, np.ma.MaskedArray):
+                    raise bad(
+                        "wrong-type", "a masked array's mask would be lost", "array.filled(value)"
+                    )
                 values.append(self._array_argument(place, np.asarray(cast(Any, value))))
             elif place in self._shapes:
                 values.append(self._shapes[place])

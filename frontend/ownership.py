@@ -19,19 +19,30 @@ import numpy as np
 from uopc.frontend.graph import Array
 from uopc.frontend.tensor import Tensor
 from uopc.runtime.buffers import empty_aligned
+from uopc.runtime.recycling import Block
 
 Counts = tuple[bool, int, int, int, int]
 
 
 def _counts(tensor: Tensor, arrays: Sequence[Array], at: int) -> Counts | None:
-    """Who holds the node of a tensor, that of its data, the data's array and what that lies in."""
+    """Who holds the node of a tensor, that of its data, the data's array and what that lies in.
+
+    None for all but the two forms that tensors with data of their own have: a buffer, and a leaf
+    over one; and for memory that came from elsewhere (a file, another library, bytes).
+    """
     node = tensor._node  # pyright: ignore[reportPrivateUsage] (as the jit, its friend)
-    data = node if node.array is not None else node.realized
     array = arrays[at]
-    if data is None or data.array is not array or not array.flags.writeable:
+    if node.op == "buffer":
+        data = node
+    elif node.op == "leaf" and node.realized is not None and node.sources == (node.realized,):
+        data = node.realized
+    else:
         return None
     base = array.base
-    if base is not None and type(base) is not np.ndarray:
+    if data.array is not array or not array.flags.writeable or type(base) is not np.ndarray:
+        return None
+    owner: object = base.base
+    if not base.flags.owndata and not isinstance(owner, Block):
         return None
     holders = getrefcount(node), getrefcount(data), getrefcount(array), getrefcount(base)
     return (data is node, *holders)
@@ -65,10 +76,12 @@ def other_threads() -> bool:
     return any(t is not this and type(t).__name__ != "TMonitor" for t in threading.enumerate())
 
 
-def own_data(tensor: Tensor, arrays: list[Array], at: int) -> None:
-    """Replace a tensor's array in a list by a copy, unless nobody else holds it or could."""
-    if _counts(tensor, arrays, at) not in _alone() or other_threads():
-        array = arrays[at]
-        copy = empty_aligned(array.shape, array.dtype)
-        copy[...] = array
-        arrays[at] = copy
+def own_data(tensor: Tensor, arrays: list[Array], at: int) -> bool:
+    """Whether a tensor's array in a list is nobody else's; if it may be, a copy takes its place."""
+    if _counts(tensor, arrays, at) in _alone() and not other_threads():
+        return True
+    array = arrays[at]
+    copy = empty_aligned(array.shape, array.dtype)
+    copy[...] = array
+    arrays[at] = copy
+    return False

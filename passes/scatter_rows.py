@@ -102,7 +102,7 @@ def _rows(block: Block, donated: set[BlockArgument]) -> Iterator[_Row]:
 
 
 def _moved(loops: Loops, value: SSAValue, access: Access | None) -> tuple[SSAValue, Access | None]:
-    """What is behind movement ops, and its access."""
+    """What is behind movement ops, and its access; None where these pad."""
     while isinstance(value.owner, Operation) and type(value.owner) in _FOLLOWED:
         if access is None:
             break
@@ -120,8 +120,10 @@ def _tested_position(
         return None
     for one, other in (tested.owner.operands, reversed(tested.owner.operands)):
         leaf = _position_along(loops, one, access)
-        number, _ = _moved(loops, other, access)
-        if leaf is not None and element_count(sizes_of(tensor_of(number))) == 1:
+        number, at = _moved(loops, other, access)
+        if leaf is None or at is None:
+            continue
+        if element_count(sizes_of(tensor_of(number))) == 1:
             if not element_of(tensor_of(number)).is_integer:
                 return None
             return leaf, number

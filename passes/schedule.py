@@ -38,14 +38,14 @@ from uopc.dialects import kernel, loop
 from uopc.dialects.element_types import element_type
 from uopc.dialects.errors import UopcError
 from uopc.dialects.locations import location_of
-from uopc.dialects.schedule_text import Command, schedule_text
+from uopc.dialects.schedule_text import Capture, Command, Split, schedule_text
 from uopc.passes.apply_schedule import apply_schedule, name_values
 from uopc.passes.cpu_targets import CpuTarget, cpu_target
 from uopc.passes.loop_dag import LoopDag, length_of, own_ranges
 from uopc.passes.schedule_attention import attention_schedule
 from uopc.passes.schedule_blocks import block_schedule
 from uopc.passes.schedule_elementwise import elementwise_schedule
-from uopc.passes.schedule_facts import stores
+from uopc.passes.schedule_facts import name_of, stores
 from uopc.passes.schedule_products import product_schedule
 from uopc.passes.schedule_reductions import reduction_schedule
 from uopc.passes.schedule_rows import row_schedule
@@ -91,7 +91,7 @@ class SchedulePass(ModulePass):
         for kernel_op in kernels:
             if kernel_op.schedule is None:
                 name_values(kernel_op)
-                commands = choose_schedule(kernel_op, target)
+                commands = _that_fit(kernel_op, choose_schedule(kernel_op, target))
                 commands += stream_commands(kernel_op, commands, target)
                 if self.threads:
                     commands += thread_commands(kernel_op, commands)
@@ -100,6 +100,20 @@ class SchedulePass(ModulePass):
                     chosen = best_schedule(kernel_op, chosen, target, beam, who)
                 if chosen:
                     kernel_op.properties["schedule"] = StringAttr(chosen)
+
+
+def _that_fit(op: kernel.KernelOp, commands: list[Command]) -> list[Command]:
+    """The commands, or none where a row that the kernel keeps would be kept for each of the copies
+    or lanes that they make of a loop around it."""
+    cut = {c.range for c in commands if isinstance(c, Split) and any(p.kind for p in c.parts[1:])}
+    captured = {c.range for c in commands if isinstance(c, Capture)}
+    dag = LoopDag(op)
+    for tile in dag.statements:
+        if isinstance(tile, loop.TileOp):
+            around = dag.free[tile.value] - own_ranges(tile)
+            if not (cut - captured).isdisjoint(map(name_of, around)):
+                return []
+    return commands
 
 
 def check_vectors(op: kernel.KernelOp, target: CpuTarget) -> None:

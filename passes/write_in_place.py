@@ -119,6 +119,10 @@ def same_places(kernel: KernelOp) -> list[Pair]:
 
 
 def _is_read_as_written(dag: LoopDag, source: SSAValue, store: loop.StoreOp) -> bool:
+    """Whether what is stored is made of all that is read of a buffer, at the place of the store.
+
+    Another result may be made of it too: it finds the element loaded.
+    """
     places = dag.expressions(store.map, store.indices)
     leaves = [e.leaf for e in places if e.as_int() is None]
     if None in leaves or len(set(leaves)) < len(leaves):
@@ -126,11 +130,23 @@ def _is_read_as_written(dag: LoopDag, source: SSAValue, store: loop.StoreOp) -> 
     if dag.free_in(places) != dag.free_of_statement[store]:
         return False
     loads = dag.loads_of(source)
-    return (
-        bool(loads)
-        and all(isinstance(use.operation, loop.LoadOp) for use in source.uses)
-        and all(dag.expressions(load.map, load.indices) == places for load in loads)
-    )
+    if not loads or not all(isinstance(use.operation, loop.LoadOp) for use in source.uses):
+        return False
+    if any(dag.expressions(load.map, load.indices) != places for load in loads):
+        return False
+    return _made_of(store.value).issuperset(loads)
+
+
+def _made_of(value: SSAValue) -> set[Operation]:
+    """The ops that a value is computed by."""
+    found: set[Operation] = set()
+    pending = [value]
+    while pending:
+        owner = pending.pop().owner
+        if isinstance(owner, Operation) and owner not in found:
+            found.add(owner)
+            pending.extend(owner.operands)
+    return found
 
 
 class _Lives:

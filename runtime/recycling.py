@@ -59,7 +59,7 @@ class Recycler:
         found = self._take(rounded)
         if found is None:
             found = np.empty(rounded, _BYTE)
-        return np.asarray(_Block(self, found))
+        return np.asarray(Block(self, found))
 
     def _take(self, size: int) -> Bytes | None:
         if not self._lock.acquire(blocking=False):
@@ -103,7 +103,7 @@ class Recycler:
         self._lock = threading.Lock()
 
 
-class _Block:
+class Block:
     """What an array's memory belongs to: gives it back at the end."""
 
     __slots__ = ("_memory", "_recycler")

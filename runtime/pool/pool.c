@@ -10,6 +10,7 @@
 #define _POSIX_C_SOURCE 200809L
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sched.h>
@@ -103,12 +104,17 @@ int uopc_pool_start(int threads)
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, (size_t)8 << 20); /* packed panels stand on it */
+    /* Signals are the host's: its own thread handles them, when it has told it will. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     while (atomic_load(&workers) < threads - 1 && atomic_load(&workers) < MAX_WORKERS) {
         pthread_t thread;
         if (pthread_create(&thread, &attributes, worker, 0) != 0)
             break;
         atomic_fetch_add(&workers, 1);
     }
+    pthread_sigmask(SIG_SETMASK, &before, 0);
     pthread_attr_destroy(&attributes);
     int total = atomic_load(&workers) + 1;
     pthread_mutex_unlock(&job_lock);

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import signal
 import threading
 import warnings
 from dataclasses import dataclass, replace
@@ -536,3 +538,90 @@ def test_nothing_is_written_over_that_another_thread_might_read():
     thread.join()
     assert not torn
     assert (state.numpy() == 203).all()
+
+
+@pytest.mark.parametrize("share", [lambda y: y.clone(), lambda y: y.detach()])
+def test_a_value_computed_for_two_tensors_is_nobody_s_alone(share: Any):
+    @uopc.jit(donate_argnums=0)
+    def double(x: Tensor) -> Tensor:
+        return x * 2
+
+    y = Tensor(np.ones(2000, np.float32)) + 1  # lazy, then computed once for both
+    z = share(y)
+    y.numpy()
+    double(z)
+    assert (y.numpy() == 2).all()
+    leaf = Tensor(np.ones(2000, np.float32), requires_grad=True)
+    leaf.realize()
+    other = leaf.detach().realize()
+    double(leaf)
+    assert (other.numpy() == 1).all()
+
+
+def test_memory_from_elsewhere_is_not_written_over():
+    @uopc.jit(donate_argnums=0)
+    def double(x: Tensor) -> Tensor:
+        return x * 2
+
+    raw = bytearray(np.ones(4096, np.float32).tobytes())
+    double(Tensor.from_numpy(np.frombuffer(raw, np.float32)[:]))
+    assert (np.frombuffer(raw, np.float32) == 1).all()
+    mine = np.ones(4096, np.float32)
+    double(Tensor.from_numpy(mine[:]))
+    double(Tensor.from_dlpack(mine).reshape(64, 64))
+    assert (mine == 1).all()
+
+
+def test_an_array_that_comes_back_is_not_the_caller_s():
+    @uopc.jit
+    def same(x: Any) -> tuple[Tensor, Tensor]:
+        return x, x.reshape(2, 3)
+
+    mine = np.arange(6, dtype=np.float32)
+    for _ in range(3):
+        flat, square = same(mine)
+        mine[0] = 50
+        assert flat.numpy()[0] == 0 and square.numpy()[0, 0] == 0
+        mine[0] = 0
+
+
+def test_an_interrupt_comes_before_or_after_a_step_never_within():
+    """Results change places with what they write over: half a step would mix them up."""
+    first, second = (Tensor(np.full(300_000, value, np.float32)) for value in (0, 1))
+
+    @uopc.jit
+    def step() -> None:
+        a, b = first * 1, second * 1
+        first.assign(b + 1)
+        second.assign(a + 1)
+
+    def alarm(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for _ in range(3):
+        step()
+    before = signal.signal(signal.SIGALRM, alarm)
+    try:
+        for _ in range(60):
+            signal.setitimer(signal.ITIMER_REAL, 0.002, 0)
+            with contextlib.suppress(KeyboardInterrupt):
+                while True:
+                    step()
+            a, b = first.numpy(), second.numpy()
+            assert a.min() == a.max() and b.min() == b.max() and abs(a[0] - b[0]) == 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_results_of_one_kernel_do_not_write_over_what_another_needs():
+    def both(x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        return z * z, z * z - x
+
+    x, z = np.arange(16, dtype=np.float32).reshape(4, 4), np.ones((4, 4), np.float32)
+    jitted = uopc.jit(both, donate_argnums=0)
+    for _ in range(3):
+        for got, expected in zip(
+            jitted(Tensor(x), Tensor(z)), both(Tensor(x), Tensor(z)), strict=True
+        ):
+            np.testing.assert_array_equal(got.numpy(), expected.numpy())

@@ -67,3 +67,16 @@ func.func @others(%x : tensor<4x300xf32>, %y : tensor<4x300xf32> {uopc.donated},
   %5 = utensor.reduce add %h axes [1] : tensor<4x300xf32> -> tensor<4xf32>
   func.return %0, %1, %2, %3, %4, %5 : tensor<4x300xf32>, tensor<4x300xf32>, tensor<4x300xf32>, tensor<4x300xf32>, tensor<4x300xf32>, tensor<4xf32>
 }
+
+// -----
+// A number that is padded is another one at other elements.
+// CHECK-LABEL: func.func @padded
+// CHECK-NOT: utensor.scatter
+func.func @padded(%x : tensor<8xf32> {uopc.donated}, %p : tensor<1xi32>) -> tensor<8xf32> {
+  %i = utensor.iota axis 0 : tensor<8xi32>
+  %q = utensor.pad %p low [0] high [7] value 0 : tensor<1xi32> -> tensor<8xi32>
+  %e = utensor.cmpeq %i, %q : tensor<8xi32>
+  %c = utensor.constant 99.0 : tensor<8xf32>
+  %r = utensor.where %e, %c, %x : tensor<8xf32>
+  func.return %r : tensor<8xf32>
+}
