@@ -32,6 +32,7 @@ call loads arrays, calls the plan and stores arrays.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import threading
 import time
@@ -40,17 +41,6 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
-from signal import (
-    SIG_BLOCK,
-    SIG_SETMASK,
-    SIGABRT,
-    SIGBUS,
-    SIGFPE,
-    SIGILL,
-    SIGSEGV,
-    pthread_sigmask,
-    valid_signals,
-)
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from uopc.dialects.errors import UopcError
@@ -75,15 +65,15 @@ from uopc.frontend.ownership import own_data
 from uopc.frontend.plan_cache import CachedPlan, Key, explain
 from uopc.frontend.realize import find_plan, run_plan, run_sized_plan, structure_key
 from uopc.frontend.tensor import Tensor
-from uopc.runtime.buffers import address
+from uopc.runtime.buffers import address, numpy_dtype
 from uopc.runtime.environment import compile_settings
+from uopc.runtime.signals import hold_signals, release_signals
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_WAITING = valid_signals() - {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}
-"""Signals that Python has handlers for; the others tell of a fault where it happens."""
-
+IN_PLACE_FROM = 1 << 14
+"""Bytes."""
 KEPT_STRUCTURES = 256
 """Traces kept of one function; the one used longest ago goes first."""
 
@@ -115,7 +105,8 @@ class Replay:
             given = {("argument", place) for place in donated}
             # Of a gradient the tensor itself is replaced, which its reader may have kept.
             given |= {s.place for s in self.stores if s.place[0] in ("argument", "a tensor")}
-            over = [k for k, source in enumerate(self.sources) if source.place in given]
+            over = [k for k, s in enumerate(self.sources) if s.place in given]
+            over = [k for k in over if _pays_in_place(inputs[k])]
             if any(any_symbolic(node.shape) for node in inputs):
                 over = []
             self.plan = find_plan(order, [resolved(r) for r in roots], name, over)
@@ -194,11 +185,11 @@ class Replay:
         if not over:
             return self._called(leaves, arrays, sizes)
         # An interrupt waits until each tensor has the value that its memory has.
-        before = pthread_sigmask(SIG_BLOCK, _WAITING)
+        before = hold_signals()
         try:
             return self._called(leaves, arrays, sizes)
         finally:
-            pthread_sigmask(SIG_SETMASK, before)
+            release_signals(before)
 
     def _called(
         self, leaves: Sequence[Any], arrays: list[Array], sizes: Mapping[str, int] | None
@@ -244,6 +235,14 @@ class Replay:
                 store.put(leaves, values[at])
                 at += 1
         return self.spec.build(values)
+
+
+def _pays_in_place(node: Node) -> bool:
+    """Whether a value is large enough to be written over: to see that nobody else holds it takes
+    longer than a small array does."""
+    if any_symbolic(node.shape):
+        return False
+    return math.prod(node.shape) * numpy_dtype(node.type).itemsize >= IN_PLACE_FROM
 
 
 def _result_leaves(result: Any, name: str) -> tuple[TreeSpec, list[Tensor]]:

@@ -409,7 +409,7 @@ def test_a_donated_argument_is_written_over():
     def add(state: Tensor, x: Tensor) -> Tensor:
         return state * 2 + x
 
-    state, x = Tensor(np.ones((30, 40), np.float32)), Tensor(np.full((30, 40), 3, np.float32))
+    state, x = Tensor(np.ones((60, 80), np.float32)), Tensor(np.full((60, 80), 3, np.float32))
     place = address_of(state)
     for _ in range(4):
         state = add(state, x)
@@ -423,7 +423,7 @@ def test_a_donated_argument_is_written_over():
         lambda state: state.detach(),
         lambda state: state.clone(),
         lambda state: state + 0.0,  # lazy: reads it later
-        lambda state: state.reshape(40, 30),
+        lambda state: state.reshape(80, 60),
         lambda state: np.asarray(state),
         lambda state: np.asarray(state)[3:5],
         lambda state: memoryview(np.asarray(state)),
@@ -435,7 +435,7 @@ def test_what_is_held_elsewhere_is_not_written_over(keep: Any):
     def add(state: Tensor, x: Tensor) -> Tensor:
         return state * 2 + x
 
-    state, x = Tensor(np.ones((30, 40), np.float32)), Tensor(np.full((30, 40), 3, np.float32))
+    state, x = Tensor(np.ones((60, 80), np.float32)), Tensor(np.full((60, 80), 3, np.float32))
     for step in range(3):
         value = 2**step + 3 * (2**step - 1)
         kept = keep(state)
@@ -449,14 +449,14 @@ def test_the_caller_s_array_is_not_written_over():
     def add(state: Any, x: Tensor) -> Tensor:
         return state * 2 + x
 
-    mine = np.ones((30, 40), np.float32)
+    mine = np.ones((60, 80), np.float32)
     for _ in range(3):
         np.testing.assert_array_equal(add(mine, Tensor(mine)).numpy(), 3)
         assert (mine == 1).all()
 
 
 def test_state_that_a_function_replaces_is_written_over():
-    state, other = Tensor(np.ones((30, 40), np.float32)), Tensor(np.ones((30, 40), np.float32))
+    state, other = Tensor(np.ones((60, 80), np.float32)), Tensor(np.ones((60, 80), np.float32))
 
     @uopc.jit
     def step(x: Tensor) -> Tensor:
@@ -464,7 +464,7 @@ def test_state_that_a_function_replaces_is_written_over():
         state.assign(state + x)
         return (other * x).sum()
 
-    x = Tensor(np.full((30, 40), 2, np.float32))
+    x = Tensor(np.full((60, 80), 2, np.float32))
     place = address_of(state)
     for count in range(1, 5):
         step(x)
@@ -482,12 +482,12 @@ def test_two_arguments_with_one_value_do_not_disturb_each_other():
     def swap(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         return a + 1, b * 3
 
-    one = Tensor(np.full((20, 20), 5, np.float32))
+    one = Tensor(np.full((80, 80), 5, np.float32))
     for _ in range(3):
         a, b = swap(one.detach(), one.detach())
         assert (a.numpy() == 6).all() and (b.numpy() == 15).all()
         assert (one.numpy() == 5).all()
-    x = Tensor(np.full((20, 20), 5, np.float32))
+    x = Tensor(np.full((80, 80), 5, np.float32))
     a, b = swap(x, x)
     assert (a.numpy() == 6).all() and (b.numpy() == 15).all()
 
@@ -546,12 +546,12 @@ def test_a_value_computed_for_two_tensors_is_nobody_s_alone(share: Any):
     def double(x: Tensor) -> Tensor:
         return x * 2
 
-    y = Tensor(np.ones(2000, np.float32)) + 1  # lazy, then computed once for both
+    y = Tensor(np.ones(8000, np.float32)) + 1  # lazy, then computed once for both
     z = share(y)
     y.numpy()
     double(z)
     assert (y.numpy() == 2).all()
-    leaf = Tensor(np.ones(2000, np.float32), requires_grad=True)
+    leaf = Tensor(np.ones(8000, np.float32), requires_grad=True)
     leaf.realize()
     other = leaf.detach().realize()
     double(leaf)
@@ -618,7 +618,8 @@ def test_results_of_one_kernel_do_not_write_over_what_another_needs():
     def both(x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         return z * z, z * z - x
 
-    x, z = np.arange(16, dtype=np.float32).reshape(4, 4), np.ones((4, 4), np.float32)
+    x = np.arange(4900, dtype=np.float32).reshape(70, 70)
+    z = np.ones((70, 70), np.float32)
     jitted = uopc.jit(both, donate_argnums=0)
     for _ in range(3):
         for got, expected in zip(
