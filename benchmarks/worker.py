@@ -62,6 +62,8 @@ def set_threads(count: int) -> None:
     names = ("OMP", "OPENBLAS", "MKL")
     os.environ |= {f"{name}_NUM_THREADS": str(count) for name in names}
     os.environ["UOPC_THREADS"] = str(count)
+    for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):  # numpy picks its best kernels itself
+        os.environ.pop(name, None)
     if hasattr(os, "sched_setaffinity"):  # what JAX goes by
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
 
