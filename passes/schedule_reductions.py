@@ -30,6 +30,8 @@ from uopc.passes.schedule_facts import (
 )
 
 _ROW_COPIES = 4
+_EXTREME_COPIES = 8
+"""A maximum takes twice as long as a sum to be there for the next."""
 
 
 def reduction_schedule(dag: LoopDag, reduction: loop.ReduceOp, target: CpuTarget) -> list[Command]:
@@ -46,7 +48,10 @@ def reduction_schedule(dag: LoopDag, reduction: loop.ReduceOp, target: CpuTarget
         return []  # a region's order is its author's
     if along is not None:
         steps = length(dag, along)
-        copies = min(_ROW_COPIES, steps // lanes)
+        kind = "" if reduction.kind is None else reduction.kind.data
+        floats = all(r is not None and r.is_float for r in rows)
+        most = _EXTREME_COPIES if floats and kind in ("max", "min") else _ROW_COPIES
+        copies = min(most, steps // lanes)
         if copies < 1:
             return []
         return [_split(along, copies, lanes)]
