@@ -65,6 +65,7 @@ from uopc.frontend.ownership import own_data
 from uopc.frontend.plan_cache import CachedPlan, Key, explain
 from uopc.frontend.realize import find_plan, run_plan, run_sized_plan, structure_key
 from uopc.frontend.tensor import Tensor
+from uopc.lowering.plan import alias_sources
 from uopc.runtime.buffers import address, numpy_dtype
 from uopc.runtime.environment import compile_settings
 from uopc.runtime.signals import hold_signals, release_signals
@@ -105,8 +106,11 @@ class Replay:
             given = {("argument", place) for place in donated}
             # Of a gradient the tensor itself is replaced, which its reader may have kept.
             given |= {s.place for s in self.stores if s.place[0] in ("argument", "a tensor")}
-            over = [k for k, s in enumerate(self.sources) if s.place in given]
-            over = [k for k in over if _pays_in_place(inputs[k])]
+            over = [
+                k
+                for k, (source, node) in enumerate(zip(self.sources, inputs, strict=True))
+                if source.place in given and _pays_in_place(node)
+            ]
             if any(any_symbolic(node.shape) for node in inputs):
                 over = []
             self.plan = find_plan(order, [resolved(r) for r in roots], name, over)
@@ -134,8 +138,10 @@ class Replay:
     def _lent(self, plan: CachedPlan) -> list[int]:
         return [
             position
-            for position, at in plan.returned_inputs.items()
-            if self.sources[at].place[0] == "argument" and self.sources[at].tensor is None
+            for position, kind, at in alias_sources(plan.executable.plan)
+            if kind == "in"
+            and self.sources[at].place[0] == "argument"
+            and self.sources[at].tensor is None
         ]
 
     def difference(self, other: Replay) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 
 from uopc.frontend.graph import Array
 from uopc.frontend.tensor import Tensor
-from uopc.runtime.buffers import empty_aligned
+from uopc.runtime.buffers import aligned_copy
 from uopc.runtime.recycling import Block
 
 Counts = tuple[bool, int, int, int, int]
@@ -80,8 +80,5 @@ def own_data(tensor: Tensor, arrays: list[Array], at: int) -> bool:
     """Whether a tensor's array in a list is nobody else's; if it may be, a copy takes its place."""
     if _counts(tensor, arrays, at) in _alone() and not other_threads():
         return True
-    array = arrays[at]
-    copy = empty_aligned(array.shape, array.dtype)
-    copy[...] = array
-    arrays[at] = copy
+    arrays[at] = aligned_copy(arrays[at])
     return False

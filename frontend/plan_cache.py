@@ -60,21 +60,6 @@ class CachedPlan:
     """None where sizes are symbolic."""
 
     @property
-    def returned_inputs(self) -> dict[int, int]:
-        """For each result that is an input, whose array it is: the input's position."""
-        plan = self.executable.plan
-        place = {buffer.ref: k for k, buffer in enumerate(plan.inputs)}
-        alias = {buffer.ref: buffer.alias for buffer in plan.outputs}
-        found: dict[int, int] = {}
-        for k, buffer in enumerate(plan.outputs):
-            ref = buffer.alias
-            while ref in alias:
-                ref = alias[ref]
-            if ref in place:
-                found[k] = place[ref]
-        return found
-
-    @property
     def changed(self) -> list[int]:
         """The positions of the inputs that a call on addresses writes over."""
         inputs = self.executable.plan.inputs

@@ -14,8 +14,8 @@ from functools import cache
 from typing import Any
 
 from xdsl.dialects import arith, math, vector
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Attribute
 
 from uopc.lowering.c_float import SCALAR_RULES
 from uopc.lowering.c_halves import narrowed, widened
@@ -64,6 +64,7 @@ from uopc.lowering.c_vector_helpers import (
     select_helper,
 )
 from uopc.passes.cpu_targets import FusedMultiplyAdd, cpu_targets
+from uopc.passes.math_expansions.emit import constant_number
 
 _FLOAT_SIGNS: dict[Any, tuple[str, int]] = {
     arith.AddfOp: ("+", ADD),
@@ -213,8 +214,8 @@ def _shift(p: FunctionPrinter, op: Any, kind: Any, a: Expr, b: Expr, result: Lan
     t, u = p.lanes_name(result), unsigned_lanes(p, result)
     bits, sign = result.element.bits, _SHIFTS[kind]
     value = a.at(UNARY) if kind is arith.ShRSIOp else f"({u}){a.at(UNARY)}"
-    amount = _constant_lane(op.rhs)
-    if amount is not None and 0 <= amount < bits:
+    amount = constant_number(op.rhs)
+    if isinstance(amount, int) and 0 <= amount < bits:
         return vector_expr(p, f"({t})({value} {sign} {amount})", UNARY, result, a)
     name = f"{op.name.split('.')[1]}_{lanes_key(result)}"
     if kind is arith.ShRSIOp:
@@ -229,18 +230,6 @@ def _shift(p: FunctionPrinter, op: Any, kind: Any, a: Expr, b: Expr, result: Lan
         ),
     )
     return vector_expr(p, f"{name}({a.text}, {b.text})", PRIMARY, result, a, b)
-
-
-def _constant_lane(value: SSAValue) -> int | None:
-    """The integer that all lanes of a constant are; None for anything else."""
-    owner = value.owner
-    if not isinstance(owner, arith.ConstantOp):
-        return None
-    attribute = owner.value
-    if not isinstance(attribute, DenseIntOrFPElementsAttr) or not attribute.is_splat():
-        return None
-    lane = attribute.get_values()[0]
-    return lane if isinstance(lane, int) else None
 
 
 def _compare(p: FunctionPrinter, op: Any, kind: Any, a: Expr, b: Expr) -> Expr | None:

@@ -102,6 +102,32 @@ class Plan:
         return any(call.inside for call in self.kernels)
 
 
+def alias_sources(plan: Plan) -> list[tuple[int, str, int]]:
+    """For each output that is another buffer: its position, the other's kind and position.
+
+    Outputs that are inputs come first, so that no alias of an alias is read before it is set.
+    """
+    places = {
+        buffer.ref: (kind, position)
+        for kind, buffers in (
+            ("in", plan.inputs),
+            ("const", plan.constants),
+            ("out", plan.outputs),
+        )
+        for position, buffer in enumerate(buffers)
+    }
+    refs = {buffer.ref: buffer for buffer in plan.outputs}
+    found: list[tuple[int, str, int]] = []
+    for position, output in enumerate(plan.outputs):
+        if not output.alias:
+            continue
+        ref = output.alias
+        while ref in refs and refs[ref].alias:
+            ref = refs[ref].alias
+        found.append((position, *places[ref]))
+    return found
+
+
 @dataclass(frozen=True)
 class LaunchConfig:
     """How a CUDA kernel is launched: extents x, y, z, over the plan's symbols.

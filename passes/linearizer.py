@@ -100,7 +100,7 @@ class Linearizer:
         """A kernel reads what it stores over at the very places where it does; anything else
         would see now the old, now the new."""
         for op in self.dag.statements:
-            if not isinstance(op, loop.StoreOp):
+            if not isinstance(op, loop.StoreOp) or not self.dag.loads_of(op.buffer):
                 continue
             places = self.dag.expressions(op.map, op.indices)
             for load in self.dag.loads_of(op.buffer):

@@ -37,11 +37,11 @@ from uopc.dialects.tensor_elementwise import (
     tensor_of,
 )
 from uopc.dialects.tensor_movement import MOVEMENT_OPS, ReshapeOp, ShrinkOp
-from uopc.passes.kernel_cut.accesses import Access, Loops, operand_access, ranges_of
+from uopc.passes.kernel_cut.accesses import Access, Loops, behind, operand_access, ranges_of
 from uopc.passes.kernelize import donated_arguments
 
 _ELEMENTWISE = frozenset[type[Operation]](ELEMENTWISE_OPS)
-_FOLLOWED = frozenset[type[Operation]]((*MOVEMENT_OPS, StageOp))
+_FOLLOWED: tuple[type[Operation], ...] = (*MOVEMENT_OPS, StageOp)
 
 
 @dataclass(frozen=True)
@@ -101,26 +101,16 @@ def _rows(block: Block, donated: set[BlockArgument]) -> Iterator[_Row]:
             yield _Row(op, axis, position)
 
 
-def _moved(loops: Loops, value: SSAValue, access: Access | None) -> tuple[SSAValue, Access | None]:
-    """What is behind movement ops, and its access; None where these pad."""
-    while isinstance(value.owner, Operation) and type(value.owner) in _FOLLOWED:
-        if access is None:
-            break
-        access = operand_access(loops, value.owner, 0, access)
-        value = value.owner.operands[0]
-    return value, access
-
-
 def _tested_position(
     loops: Loops, condition: SSAValue, nest: Access
 ) -> tuple[Leaf, SSAValue] | None:
     """The range, and the number, that a condition compares with one another."""
-    tested, access = _moved(loops, condition, nest)
+    tested, access, _ = behind(loops, condition, nest, _FOLLOWED)
     if not isinstance(tested.owner, CmpeqOp) or access is None:
         return None
     for one, other in (tested.owner.operands, reversed(tested.owner.operands)):
         leaf = _position_along(loops, one, access)
-        number, at = _moved(loops, other, access)
+        number, at, _ = behind(loops, other, access, _FOLLOWED)
         if leaf is None or at is None:
             continue
         if element_count(sizes_of(tensor_of(number))) == 1:
@@ -132,10 +122,10 @@ def _tested_position(
 
 def _position_along(loops: Loops, value: SSAValue, access: Access) -> Leaf | None:
     """The range that a value is the number of, as an integer that has room for it."""
-    found, at = _moved(loops, value, access)
+    found, at, _ = behind(loops, value, access, _FOLLOWED)
     row = element_of(tensor_of(found))
     if isinstance(found.owner, CastOp) and row.is_integer:
-        found, at = _moved(loops, found.owner.operand, at)
+        found, at, _ = behind(loops, found.owner.operand, at, _FOLLOWED)
     if not isinstance(found.owner, IotaOp) or at is None:
         return None
     own = element_of(tensor_of(found))
@@ -159,7 +149,8 @@ def _varies(loops: Loops, value: SSAValue, access: Access, leaf: Leaf) -> bool:
         owner = current.owner
         if isinstance(owner, ConstantOp) and owner.splat is not None:
             continue
-        if not isinstance(owner, Operation) or type(owner) not in _FOLLOWED | _ELEMENTWISE:
+        if not isinstance(owner, _FOLLOWED) and type(owner) not in _ELEMENTWISE:
             return True
+        assert isinstance(owner, Operation)
         pending += [(o, operand_access(loops, owner, k, at)) for k, o in enumerate(owner.operands)]
     return False

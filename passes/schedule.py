@@ -105,6 +105,8 @@ class SchedulePass(ModulePass):
 def _that_fit(op: kernel.KernelOp, commands: list[Command]) -> list[Command]:
     """The commands, or none where a row that the kernel keeps would be kept for each of the copies
     or lanes that they make of a loop around it."""
+    if not any(isinstance(o, loop.TileOp) for o in op.block.ops):
+        return commands
     cut = {c.range for c in commands if isinstance(c, Split) and any(p.kind for p in c.parts[1:])}
     captured = {c.range for c in commands if isinstance(c, Capture)}
     dag = LoopDag(op)

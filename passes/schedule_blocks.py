@@ -17,11 +17,8 @@ Lengths below a square's side are left to plain loops.
 
 from __future__ import annotations
 
-from math import prod
-
 from uopc.dialects import loop
 from uopc.dialects.element_types import element_type
-from uopc.dialects.kernel_signature import buffer_of
 from uopc.dialects.schedule_text import Command, Mark, Order, Part, Split, Stream, Tile
 from uopc.passes.cpu_targets import CpuTarget
 from uopc.passes.loop_dag import LoopDag
@@ -34,6 +31,7 @@ from uopc.passes.schedule_facts import (
     length,
     loads_of,
     name_of,
+    stored_bytes,
     stores,
 )
 
@@ -74,8 +72,7 @@ def block_schedule(dag: LoopDag, target: CpuTarget) -> list[Command]:
         return []
     if any(r.is_bool for r in rows):
         return []
-    shape = buffer_of(store.buffer).get_shape()
-    streams = prod(shape) * row.bytes >= STREAM_FROM_BYTES and length(dag, across) >= 2 * side
+    streams = stored_bytes(store) >= STREAM_FROM_BYTES and length(dag, across) >= 2 * side
     return _squares(free, [o for o, _ in turned], down, across, side, streams=streams)
 
 

@@ -14,10 +14,10 @@ from xdsl.ir import Operation
 
 from uopc.dialects import loop
 from uopc.dialects.element_types import element_type
-from uopc.dialects.schedule_text import Command, Part, Split
+from uopc.dialects.schedule_text import Command
 from uopc.passes.cpu_targets import CpuTarget
 from uopc.passes.loop_dag import LoopDag
-from uopc.passes.schedule_facts import name_of, stores
+from uopc.passes.schedule_facts import split_in_lanes, stores
 from uopc.passes.schedule_streams import neighbours_along
 
 _GAIN = frozenset[type[Operation]]((math.ExpOp, math.Exp2Op, math.TanhOp))
@@ -38,7 +38,4 @@ def elementwise_schedule(dag: LoopDag, target: CpuTarget) -> list[Command]:
     lanes, length = target.vector_bytes // row.bytes, along.constant_end or 0
     if not length or length % lanes:
         return []
-    name = name_of(along)
-    copies = [Part(f"{name}1", _COPIES, "unroll")] if length % (lanes * _COPIES) == 0 else []
-    parts = (Part(f"{name}0", None, None), *copies, Part(f"{name}2", lanes, "vector"))
-    return [Split(name, parts)]
+    return [split_in_lanes(along, _COPIES if length % (lanes * _COPIES) == 0 else 1, lanes)]

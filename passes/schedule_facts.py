@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
 from types import UnionType
 
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from uopc.dialects import loop
+from uopc.dialects.element_types import element_type
 from uopc.dialects.index_expr import Expr, RangeVar, as_expr, atom_expr
 from uopc.dialects.kernel_signature import buffer_of
+from uopc.dialects.schedule_text import Part, Split
 from uopc.passes.loop_dag import LoopDag
 from uopc.passes.reductions import merging
 
@@ -127,6 +130,25 @@ def _sources(values: Iterable[SSAValue], kinds: type | UnionType) -> list[loop.A
         elif not isinstance(owner, loop.ReduceOp | loop.RangeOp):
             stack.extend(owner.operands)
     return list(found)
+
+
+def split_in_lanes(op: loop.RangeOp, copies: int, lanes: int) -> Split:
+    """A range as steps of copies, if these are several, of lanes."""
+    name = name_of(op)
+    parts = [Part(f"{name}0", None, None)]
+    if copies > 1:
+        parts.append(Part(f"{name}1", copies, "unroll"))
+    parts.append(Part(f"{name}2", lanes, "vector"))
+    return Split(name, tuple(parts))
+
+
+def stored_bytes(store: loop.StoreOp) -> int:
+    """The size of a result that vectors may be stored to; of other types and open sizes 0."""
+    shape = buffer_of(store.buffer).get_shape()
+    row = element_type(store.value.type)
+    if row is None or row.is_bool or min(shape, default=1) < 0:
+        return 0
+    return prod(shape) * row.bytes
 
 
 def stores(dag: LoopDag) -> list[loop.StoreOp]:

@@ -13,7 +13,7 @@ from xdsl.dialects import arith
 
 from uopc.dialects import loop
 from uopc.dialects.element_types import element_type
-from uopc.dialects.schedule_text import Command, Contract, Order, Part, Split
+from uopc.dialects.schedule_text import Command, Contract, Order
 from uopc.passes.cpu_targets import CpuTarget
 from uopc.passes.loop_dag import LoopDag, own_ranges
 from uopc.passes.schedule_facts import (
@@ -26,6 +26,7 @@ from uopc.passes.schedule_facts import (
     length,
     loads_of,
     name_of,
+    split_in_lanes,
     stores,
 )
 
@@ -54,7 +55,7 @@ def reduction_schedule(dag: LoopDag, reduction: loop.ReduceOp, target: CpuTarget
         copies = min(most, steps // lanes)
         if copies < 1:
             return []
-        return [_split(along, copies, lanes)]
+        return [split_in_lanes(along, copies, lanes)]
     free = dag.free[reduction.results[0]]
     across = _neighbour_range(dag, loads, free)
     written = stores(dag)
@@ -65,7 +66,7 @@ def reduction_schedule(dag: LoopDag, reduction: loop.ReduceOp, target: CpuTarget
         return []
     outer = [name_of(r) for r in in_order(dag, free - {across})]
     own = [name_of(r) for r in in_order(dag, own_ranges(reduction))]
-    split = _split(across, copies, lanes)
+    split = split_in_lanes(across, copies, lanes)
     contract = [Contract()] if target.fused_multiply_add and _is_product(reduction) else []
     return [*contract, split, Order((*outer, split.parts[0].name, *own))]
 
@@ -100,12 +101,3 @@ def _neighbour_range(
             even = is_evenly_guarded(dag, range_op) and not is_gathered(dag, range_op)
             return range_op if even else None
     return None
-
-
-def _split(op: loop.RangeOp, copies: int, lanes: int) -> Split:
-    name = name_of(op)
-    parts = [Part(f"{name}0", None, None)]
-    if copies > 1:
-        parts.append(Part(f"{name}1", copies, "unroll"))
-    parts.append(Part(f"{name}2", lanes, "vector"))
-    return Split(name, tuple(parts))

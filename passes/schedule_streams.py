@@ -8,12 +8,9 @@ results of `STREAM_FROM_BYTES` or more neither is of use: who reads it next find
 
 from __future__ import annotations
 
-from math import prod
-
 from uopc.dialects import kernel, loop
 from uopc.dialects.element_types import element_type
-from uopc.dialects.kernel_signature import buffer_of
-from uopc.dialects.schedule_text import Command, Mark, Part, Split, Stream, Tile
+from uopc.dialects.schedule_text import Command, Mark, Split, Stream, Tile
 from uopc.passes.cpu_targets import CpuTarget
 from uopc.passes.loop_dag import LoopDag
 from uopc.passes.schedule_facts import (
@@ -24,7 +21,8 @@ from uopc.passes.schedule_facts import (
     is_neighbours,
     length,
     loads_of,
-    name_of,
+    split_in_lanes,
+    stored_bytes,
     stores,
 )
 
@@ -40,7 +38,7 @@ def stream_commands(op: kernel.KernelOp, chosen: list[Command], target: CpuTarge
     written = stores(dag)
     if not written or any(isinstance(s, loop.UpdateOp) for s in dag.statements):
         return []
-    sizes = [_bytes(store) for store in written]
+    sizes = [stored_bytes(store) for store in written]
     if not all(sizes) or sum(sizes) < STREAM_FROM_BYTES:
         return []
     row = element_type(written[0].value.type)
@@ -55,18 +53,7 @@ def stream_commands(op: kernel.KernelOp, chosen: list[Command], target: CpuTarge
     lanes = target.vector_bytes // row.bytes
     if along is None or length(dag, along) < lanes * _COPIES:
         return []
-    name = name_of(along)
-    copies, vector = Part(f"{name}1", _COPIES, "unroll"), Part(f"{name}2", lanes, "vector")
-    return [Split(name, (Part(f"{name}0", None, None), copies, vector)), Stream()]
-
-
-def _bytes(store: loop.StoreOp) -> int:
-    """The size of a result whose vectors may go past the caches; of others 0."""
-    shape = buffer_of(store.buffer).get_shape()
-    row = element_type(store.value.type)
-    if row is None or row.is_bool or min(shape, default=1) < 0:
-        return 0
-    return prod(shape) * row.bytes
+    return [split_in_lanes(along, _COPIES, lanes), Stream()]
 
 
 def _makes_vectors(command: Command) -> bool:

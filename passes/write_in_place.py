@@ -63,13 +63,18 @@ def _write_in_place(kernel: KernelOp, launches: Sequence[tuple[_Lives, LaunchOp]
     if not launches or kernel.symbols.data:
         return
     chosen: dict[int, int] = {}
-    pairs = same_places(kernel)
+
+    def admitted(read: int, written: int) -> bool:
+        return all(lives.admits(launch, read, written) for lives, launch in launches)
+
+    pairs = [pair for pair in _alike(kernel) if admitted(*pair)]
+    pairs = same_places(kernel, pairs) if pairs else []
     # What the caller gives away first: temporaries find storage otherwise.
     pairs.sort(key=lambda pair: not all(each.is_donated(at, pair[0]) for each, at in launches))
     for read, written in pairs:
         if read in chosen or written in chosen.values():
             continue
-        if all(lives.admits(launch, read, written) for lives, launch in launches):
+        if admitted(read, written):  # still, after what is merged
             # One launch after the other: a buffer may be in several.
             for lives, launch in launches:
                 lives.merge(launch, read, written)
@@ -87,34 +92,35 @@ def _write_in_place(kernel: KernelOp, launches: Sequence[tuple[_Lives, LaunchOp]
         keep_operands(launch, used)
 
 
-def same_places(kernel: KernelOp) -> list[Pair]:
-    """The inputs and outputs of which each element of the one is read in the loops, and at the
-    place, where that of the other is written, and nowhere else."""
-    stores: dict[SSAValue, list[Operation]] = {}
-    for op in kernel.block.ops:
-        if isinstance(op, loop.StoreOp | loop.UpdateOp):
-            stores.setdefault(op.buffer, []).append(op)
-        if isinstance(op, loop.GuardOp):
-            return []
-    found: list[Pair] = []
-    dag: LoopDag | None = None
+def _alike(kernel: KernelOp) -> list[Pair]:
+    """The inputs and outputs of one type and size."""
     buffers = list(kernel.buffers)
-    for written in range(kernel.inputs_count, len(buffers)):
-        output = buffers[written]
-        (store,) = stores.get(output, (None,)) if len(stores.get(output, ())) == 1 else (None,)
-        if not isinstance(store, loop.StoreOp) or store.where is not None:
-            continue
-        if any(use.operation is not store for use in output.uses):
-            continue
-        for read in range(kernel.inputs_count):
-            source = buffers[read]
-            if source.type != output.type or (
-                kernel.sizes_of_buffer(read) != kernel.sizes_of_buffer(written)
-            ):
-                continue
-            dag = dag or LoopDag(kernel)
-            if _is_read_as_written(dag, source, store):
-                found.append((read, written))
+    return [
+        (read, written)
+        for written in range(kernel.inputs_count, len(buffers))
+        for read in range(kernel.inputs_count)
+        if buffers[read].type == buffers[written].type
+        and kernel.sizes_of_buffer(read) == kernel.sizes_of_buffer(written)
+    ]
+
+
+def same_places(kernel: KernelOp, pairs: Sequence[Pair]) -> list[Pair]:
+    """Those of some inputs and outputs of which each element of the one is read in the loops, and
+    at the place, where that of the other is written, and nowhere else."""
+    dag = LoopDag(kernel)
+    if dag.guard_ranges:
+        return []
+    buffers = list(kernel.buffers)
+    found: list[Pair] = []
+    for read, written in pairs:
+        uses = [use.operation for use in buffers[written].uses]
+        store = uses[0] if len(uses) == 1 else None
+        if (
+            isinstance(store, loop.StoreOp)
+            and store.where is None
+            and _is_read_as_written(dag, buffers[read], store)
+        ):
+            found.append((read, written))
     return found
 
 

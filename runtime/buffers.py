@@ -186,7 +186,7 @@ def admitted_input(value: object, buffer: Buffer) -> Array:
     array = _as_array(value, buffer)
     check_dtype(array, buffer, "input")
     if array.flags.num & C_CONTIGUOUS_AND_ALIGNED != C_CONTIGUOUS_AND_ALIGNED:
-        array = _contiguous_copy(array)
+        array = aligned_copy(array)
     if buffer.dtype == "i1":
         array = _zeros_and_ones(array)
     return array
@@ -252,7 +252,8 @@ def _as_array(value: object, buffer: Buffer) -> Array:
     )
 
 
-def _contiguous_copy(array: Array) -> Array:
+def aligned_copy(array: Array) -> Array:
+    """A row-major copy that begins on a 64-byte boundary. Raises `out-of-memory`."""
     copy = empty_aligned(array.shape, array.dtype)
     copy[...] = array
     return copy

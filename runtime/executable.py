@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from uopc.dialects.errors import UopcError
-from uopc.lowering.plan import Plan, Program
+from uopc.lowering.plan import Plan, Program, alias_sources
 from uopc.runtime import debug as debug_output
 from uopc.runtime import environment
 from uopc.runtime.buffers import (
@@ -34,7 +34,7 @@ from uopc.runtime.buffers import (
     Shape,
     Workspaces,
     address,
-    empty_aligned,
+    aligned_copy,
     fresh_output,
     numpy_dtype,
 )
@@ -162,9 +162,8 @@ class PlanExecutable:
     def _keep_arguments(self, inputs: list[Array], pointers: list[int | None]) -> None:
         """Let the program write over copies of the inputs that it writes over."""
         for position in self._changed:
-            copy = empty_aligned(inputs[position].shape, inputs[position].dtype)
-            copy[...] = inputs[position]
-            inputs[position], pointers[position] = copy, address(copy)
+            copy = inputs[position] = aligned_copy(inputs[position])
+            pointers[position] = address(copy)
 
     def _completed(
         self, outputs: Sequence[Array | None], inputs: Sequence[Array], shapes: Sequence[Shape]
@@ -180,9 +179,7 @@ class PlanExecutable:
             else:
                 origin = self._constant(source, shapes[position])
             assert origin is not None
-            copy = empty_aligned(shapes[position], origin.dtype)
-            copy[...] = origin.reshape(shapes[position])
-            results[position] = copy
+            results[position] = aligned_copy(origin.reshape(shapes[position]))
         return results  # pyright: ignore[reportReturnType] (every output is written or an alias)
 
 
@@ -335,32 +332,6 @@ def chosen_plan(program: Program, plan_name: str | None) -> Plan:
         else f"the program has {len(plans)} plans",
         hint=f"name one of: {names}" if names else "a public function becomes a plan",
     )
-
-
-def alias_sources(plan: Plan) -> list[tuple[int, str, int]]:
-    """For each output that is another buffer: its position, the other's kind and position.
-
-    Outputs that are inputs come first, so that no alias of an alias is read before it is set.
-    """
-    places = {
-        buffer.ref: (kind, position)
-        for kind, buffers in (
-            ("in", plan.inputs),
-            ("const", plan.constants),
-            ("out", plan.outputs),
-        )
-        for position, buffer in enumerate(buffers)
-    }
-    refs = {buffer.ref: buffer for buffer in plan.outputs}
-    found: list[tuple[int, str, int]] = []
-    for position, output in enumerate(plan.outputs):
-        if not output.alias:
-            continue
-        ref = output.alias
-        while ref in refs and refs[ref].alias:
-            ref = refs[ref].alias
-        found.append((position, *places[ref]))
-    return found
 
 
 def writable_in_place(target: Array, others: Sequence[Array]) -> bool:

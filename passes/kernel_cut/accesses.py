@@ -138,6 +138,21 @@ def operand_access(loops: Loops, op: Operation, position: int, access: Access) -
             return access
 
 
+def behind(
+    loops: Loops, value: SSAValue, access: Access | None, kinds: tuple[type[Operation], ...]
+) -> tuple[SSAValue, Access | None, list[Operation]]:
+    """What is behind ops of some kinds that move elements, its access, and these ops.
+
+    The access is None behind an op that has none to give; nothing is followed past that.
+    """
+    chain: list[Operation] = []
+    while isinstance(value.owner, kinds) and access is not None:
+        chain.append(value.owner)
+        access = operand_access(loops, value.owner, 0, access)
+        value = value.owner.operands[0]
+    return value, access, chain
+
+
 def reshaped(access: Access, sizes: Sequence[Size], operand_sizes: Sequence[Size]) -> Access | None:
     """The access of a reshape's operand; None where a size may be 0, as no element is read."""
     if any((n if isinstance(n, int) else n.lower) < 1 for n in (*sizes, *operand_sizes)):

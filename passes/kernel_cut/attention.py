@@ -24,7 +24,7 @@ from uopc.dialects.tensor_movement import ExpandOp, PermuteOp, ReshapeOp, int_va
 from uopc.passes.kernel_cut.accesses import (
     Access,
     Loops,
-    operand_access,
+    behind,
     ranges_of,
     shape_of,
 )
@@ -70,7 +70,7 @@ def _attention(last: ReduceOp) -> Attention | None:
     nest = loops.nest(shape_of(last.result))
     access = loops.reduced(last, nest)
     keys = ranges_of(access) - ranges_of(nest)
-    sides = [_moved(loops, operand, access) for operand in product.operands]
+    sides = [behind(loops, operand, access, _REARRANGING) for operand in product.operands]
     for (weights, at, chain), (_, other, _) in (sides, sides[::-1]):
         if at is None or other is None or len(keys) != 1 or not isinstance(weights, OpResult):
             continue
@@ -90,19 +90,6 @@ def _product(op: ReduceOp) -> Operation | None:
     if op.kind.data != "add" or not isinstance(owner, Operation):
         return None
     return owner if owner.name == "utensor.mul" else None
-
-
-def _moved(
-    loops: Loops, value: SSAValue, access: Access
-) -> tuple[SSAValue, Access | None, list[Operation]]:
-    """What is behind reshapes, expands and permutes, its access, and these ops."""
-    chain: list[Operation] = []
-    at: Access | None = access
-    while isinstance(value.owner, _REARRANGING) and at is not None:
-        chain.append(value.owner)
-        at = operand_access(loops, value.owner, 0, at)
-        value = value.owner.operands[0]
-    return value, at, chain
 
 
 def _is_plain(access: Access) -> bool:
@@ -160,7 +147,7 @@ def _is_score(loops: Loops, op: ReduceOp, at: Access, axis: int) -> bool:
     if product is None or not isinstance(key, RangeVar):
         return False
     access = _reduced_at(loops, op, at)
-    sides = [_moved(loops, operand, access)[1] for operand in product.operands]
+    sides = [behind(loops, operand, access, _REARRANGING)[1] for operand in product.operands]
     return [s is not None and key in ranges_of(s) for s in sides].count(True) == 1
 
 
