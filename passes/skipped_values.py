@@ -25,6 +25,7 @@ from uopc.dialects import loop
 from uopc.dialects.element_types import element_type
 from uopc.dialects.index_expr import Expr, RangeVar, as_expr, at_least, atom_expr, same
 from uopc.passes.known_numbers import Known, difference, product_of, quotient, sum_of
+from uopc.passes.loop_builder import least_of
 from uopc.passes.loop_dag import LoopDag
 from uopc.passes.reductions import identity
 from uopc.passes.same_values import Where, leaf_of, same_value, through_tile
@@ -49,6 +50,8 @@ class SkippedSteps:
         self.end = end
         self.finite = finite
         self.at: Where = {leaf: at}
+        self._held: list[Expr] = []
+        """Guards of the reduction that is looked at: nobody reads what it is where one fails."""
         self._known: dict[tuple[SSAValue, Place], Known | None] = {}
         self._places: dict[tuple[Operation, Place], Place] = {}
 
@@ -71,7 +74,8 @@ class SkippedSteps:
             reader = use.operation
             if isinstance(reader, loop.ReadOp):
                 at = self.dag.expressions(reader.map, reader.indices)[axis]
-                if at_least(self.end - 1, at) is not True:
+                guards = self._guards_of(reader.result)
+                if not all(_never_below(end - 1 - at, guards) for end in least_of(self.end)):
                     return (
                         f"the tile '{name}' is read at {at}, which may be {self.end} or more",
                         "bound the ranges that read it first, by the same expression",
@@ -86,6 +90,7 @@ class SkippedSteps:
                 f"'{name}' combines by a region, whose identity is unknown",
                 "expected a reduction of a kind: add, max, …",
             )
+        self._held = self._guards_of(op.results[0])
         found = self._taken(op, Place(self.at, self._kept_step(op)))
         row = element_type(op.results[0].type)
         assert row is not None
@@ -126,9 +131,14 @@ class SkippedSteps:
             found[leaf] = as_expr(0)
         for condition, _ in self.dag.guard_ranges:
             here = condition.leaves & found.keys()
-            if here and at_least(condition.substitute(found), 0) is not True:
+            if here and not _never_below(condition.substitute(found), self._held):
                 return None
         return found
+
+    def _guards_of(self, value: SSAValue) -> list[Expr]:
+        """The guards that hold wherever a value is computed and matters."""
+        around = {leaf_of(self.dag, r.result) for r in self.dag.free[value]}
+        return [c for c, _ in self.dag.guard_ranges if c.leaves <= around]
 
     # Values.
 
@@ -363,6 +373,11 @@ def _is_harmless(value: SSAValue, kind: str) -> bool:
         return False
     number = op.value.value.data
     return math.isfinite(number) and (kind == "max" or number != 0)
+
+
+def _never_below(number: Expr, guards: list[Expr]) -> bool:
+    """Whether a number is at least 0 wherever some guards are."""
+    return at_least(number, 0) is True or any(at_least(number, g) is True for g in guards)
 
 
 def _is_looked_up(op: Operation) -> bool:

@@ -1,6 +1,7 @@
 """The thread pool that runs the parts of kernels: pool/pool.c, one a process.
 
-How many threads there are is UOPC_THREADS, or the processors that this process may use. A forked
+How many threads there are is UOPC_THREADS, or the processors that this process may use, as it is
+when a program is loaded; programs that are there already run on as many from then on. A forked
 child has no workers; its kernels run on the caller until the pool is started again there.
 """
 
@@ -23,7 +24,7 @@ _SOURCE = Path(__file__).parent / "pool" / "pool.c"
 _lock = threading.Lock()
 _pool: Library | None = None
 _started: tuple[int, int] = (0, 0)
-"""The process that started workers, and with how many threads."""
+"""The process that started workers, and how many threads were asked for last: they take part."""
 
 
 def pool_runner() -> int | None:
@@ -38,7 +39,7 @@ def pool_runner() -> int | None:
     with _lock:
         if _pool is None:
             _pool = load_library(_SOURCE.read_text(encoding="utf-8"))
-        if _started[0] != os.getpid() or _started[1] < wanted:
+        if _started[0] != os.getpid() or _started[1] != wanted:
             start = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(_pool.address("uopc_pool_start"))
             start(wanted)
             _started = (os.getpid(), wanted)

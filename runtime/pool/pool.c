@@ -33,7 +33,8 @@ static _Atomic(part_body) job_body;
 static _Atomic(void *) job_context;
 static _Atomic int64_t finished;
 static _Atomic int sleeping;
-static _Atomic int workers;
+static _Atomic int workers; /* that were started */
+static _Atomic int wanted;  /* of them, that take part */
 static _Atomic long owner;
 
 static void pause_briefly(void)
@@ -66,10 +67,9 @@ static void work(uint64_t generation)
     }
 }
 
-static void *worker(void *unused)
+static void *worker(void *number)
 {
     uint64_t done = 0;
-    (void)unused;
     for (;;) {
         uint64_t generation = atomic_load(&ticket) >> PART_BITS;
         for (int spin = 0; generation == done && spin < SPINS; spin++) {
@@ -84,16 +84,19 @@ static void *worker(void *unused)
             atomic_fetch_sub(&sleeping, 1);
             pthread_mutex_unlock(&sleep_lock);
         }
-        work(generation);
+        if ((intptr_t)number < atomic_load_explicit(&wanted, memory_order_relaxed))
+            work(generation);
         done = generation;
     }
     return 0;
 }
 
-/* Start workers until there are `threads` threads with the caller; how many there are. */
+/* Have jobs run on `threads` threads with the caller, starting those that are missing; how many
+   there are. */
 int uopc_pool_start(int threads)
 {
     pthread_attr_t attributes;
+    atomic_store(&wanted, threads - 1);
     if (pthread_mutex_trylock(&job_lock) != 0)
         return atomic_load(&workers) + 1; /* a job runs: what is there will do */
     if (atomic_load(&owner) != (long)getpid()) {
@@ -110,7 +113,8 @@ int uopc_pool_start(int threads)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (atomic_load(&workers) < threads - 1 && atomic_load(&workers) < MAX_WORKERS) {
         pthread_t thread;
-        if (pthread_create(&thread, &attributes, worker, 0) != 0)
+        void *number = (void *)(intptr_t)atomic_load(&workers);
+        if (pthread_create(&thread, &attributes, worker, number) != 0)
             break;
         atomic_fetch_add(&workers, 1);
     }

@@ -34,6 +34,29 @@ void count_parts(int64_t count, int32_t *out)
 }
 """
 
+WHO_RAN = r"""
+#include <pthread.h>
+#include <stdint.h>
+typedef void (*part_body)(void *, int64_t);
+typedef void (*part_runner)(int64_t, part_body, void *);
+static part_runner run;
+void use_threads(part_runner runner) { run = runner; }
+static void note(void *context, int64_t part)
+{
+    for (volatile int k = 0; k < 50000; k++)
+        ;
+    ((uint64_t *)context)[part] = (uint64_t)pthread_self();
+}
+void who_ran(int64_t count, uint64_t *out)
+{
+    if (run)
+        run(count, note, out);
+    else
+        for (int64_t part = 0; part < count; part++)
+            note(out, part);
+}
+"""
+
 
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch):
@@ -53,6 +76,21 @@ def test_each_part_runs_once(library) -> None:
     for count in (0, 1, 2, 3, 7, 100, 5000):
         for _ in range(50):
             assert (counted(library, count) == 1).all(), count
+
+
+def test_the_number_of_threads_may_fall_and_rise(monkeypatch: pytest.MonkeyPatch) -> None:
+    for count in (8, 2, 3, 1, 5):
+        monkeypatch.setenv("UOPC_THREADS", str(count))
+        loaded = load_library(WHO_RAN)
+        threads.use_pool(loaded, "use_threads")
+        who = np.zeros(64, np.uint64)
+        seen: set[int] = set()
+        for _ in range(20):
+            loaded.function("who_ran", 1, 1)(len(who), who.ctypes.data)
+            assert len(set(who.tolist())) <= count
+            seen |= set(who.tolist())
+        assert 1 <= len(seen) <= count
+        assert count == 1 or len(seen) > 1
 
 
 def test_python_threads_share_the_pool(library) -> None:

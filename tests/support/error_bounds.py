@@ -58,6 +58,8 @@ def bounded_results(
     with np.errstate(all="ignore"):
         for op in body:
             operands = [values[o] for o in op.operands]
+            if isinstance(op, t.ReduceOp):
+                operands[0] = (operands[0][0], operands[0][1] + unrounded(op, values))
             arrays = [value for value, _ in operands]
             result = TENSOR_SEMANTICS[type(op)](op, arrays, sizes)
             error = propagated(op, operands, result, sizes)
@@ -163,6 +165,20 @@ def corners(value: Array, error: Array) -> list[Array]:
     finite = np.where(np.isfinite(error), error, 0.0)
     center = value.astype(np.float64)
     return [value, *(np.asarray(center + s * finite).astype(value.dtype) for s in (1, -1))]
+
+
+def unrounded(op: t.ReduceOp, values: Mapping[object, Bounded]) -> Array | float:
+    """By how much products are off that are added as they are, by fused multiply-adds."""
+    product = op.operand.owner
+    row = element_of(tensor_of(op.operand))
+    if op.kind.data != "add" or not row.is_float or not isinstance(product, e.MulOp):
+        return 0.0
+    left, right = (values[o][0].astype(np.float64) for o in product.operands)
+    value = values[op.operand][0]
+    off = np.abs(left * right - value.astype(np.float64))
+    if row.name == "f64":
+        off = ulp(value, row) / 2
+    return np.where(np.isfinite(off), off, 0.0)
 
 
 def reduced(op: t.ReduceOp, value: Array, error: Array) -> Array:

@@ -22,7 +22,13 @@ from uopc.runtime.buffers import numpy_dtype
 from uopc.runtime.executable import chosen_plan
 
 Array = np.ndarray[Any, np.dtype[Any]]
-FLAGS = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-ffp-contract=off")
+FLAGS = (
+    "-march=native",
+    "-g",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+    "-ffp-contract=off",
+)
 
 _HEAD = r"""
 #include <stdio.h>

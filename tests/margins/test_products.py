@@ -1,0 +1,48 @@
+"""Sums of products, at sizes from 1 to 67 of each dimension: see support/margins.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from margins import EVERY_SIZE, SIZES, Family, check_family
+
+from uopc import Tensor
+
+
+def dense(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    return (x @ w.T + b).relu()
+
+
+def convolution(x: Tensor, w: Tensor) -> Tensor:
+    return x.conv2d(w, padding=1)
+
+
+FAMILIES = {
+    "rows": Family(Tensor.__matmul__, lambda n: [(n, 17), (17, 17)], schedule="contract"),
+    "columns": Family(Tensor.__matmul__, lambda n: [(17, 17), (17, n)], schedule="contract"),
+    "depth": Family(Tensor.__matmul__, lambda n: [(17, n), (n, 17)], schedule="contract"),
+    "square": Family(Tensor.__matmul__, lambda n: [(n, n), (n, n)], schedule="contract"),
+    "left transposed": Family(lambda a, b: a.T @ b, lambda n: [(17, n), (17, 33)]),
+    "right transposed": Family(lambda a, b: a @ b.T, lambda n: [(9, 17), (n, 17)]),
+    "both transposed": Family(lambda a, b: a.T @ b.T, lambda n: [(n, 9), (33, n)], "f64"),
+    "f16": Family(Tensor.__matmul__, lambda n: [(9, 17), (17, n)], "f16"),
+    "bf16": Family(Tensor.__matmul__, lambda n: [(9, n), (n, 33)], "bf16"),
+    "integers": Family(Tensor.__matmul__, lambda n: [(5, n), (n, 17)], "i32"),
+    "a batch": Family(Tensor.__matmul__, lambda n: [(2, 9, 17), (2, 17, n)]),
+    "one row": Family(Tensor.__matmul__, lambda n: [(1, 33), (33, n)]),
+    "few rows": Family(Tensor.__matmul__, lambda n: [(3, n), (n, 33)]),
+    "a vector": Family(Tensor.__matmul__, lambda n: [(17, n), (n,)]),
+    "dense layer": Family(dense, lambda n: [(9, 17), (n, 17), (n,)]),
+    "convolution, width": Family(convolution, lambda n: [(1, 3, 4, n), (5, 3, 3, 3)]),
+    "convolution, channels": Family(convolution, lambda n: [(2, 3, 5, 7), (n, 3, 3, 3)]),
+    "convolution, strides": Family(
+        lambda x, w: x.conv1d(w, stride=2, dilation=2), lambda n: [(1, 4, n + 4), (6, 4, 3)]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_sizes(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sizes = EVERY_SIZE if name in ("rows", "columns", "depth") else SIZES
+    check_family(FAMILIES[name], monkeypatch, tmp_path, sizes)
