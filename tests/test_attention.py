@@ -1,8 +1,7 @@
-"""Attention as one kernel: right values at odd sizes, and the same bits however it is compiled."""
+"""Attention as one kernel: its values, and when it is one. Its bits: margins/test_attention.py."""
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,13 @@ import uopc
 from uopc.dialects.kernel import KernelOp
 from uopc.dialects.locations import parse_text
 from uopc.frontend.compile import CompileRequest, lower
-from uopc.runtime.compiler import CompileOptions
 from uopc.runtime.executable import load_program
 
 Case = tuple[int, int, int, int, int, str, str]
 """Heads, queries, keys, depth, columns, mask, element type."""
 
-SIZES = [(1, 8, 1, 3, 2), (2, 9, 17, 5, 3), (1, 16, 16, 16, 16), (2, 17, 31, 8, 9),
-         (1, 31, 8, 4, 33), (2, 32, 32, 7, 8), (1, 33, 40, 16, 17), (3, 48, 48, 9, 5),
-         (1, 64, 67, 8, 12),
-         (2, 67, 67, 12, 7), (1, 100, 130, 16, 24)]  # fmt: skip
+SIZES = [(1, 8, 1, 3, 2), (2, 17, 31, 8, 9), (1, 31, 8, 4, 33), (2, 67, 67, 12, 7),
+         (1, 100, 130, 16, 24)]  # fmt: skip
 
 
 def attention(name: str, case: Case) -> str:
@@ -99,42 +95,17 @@ def cases(mask: str, element: str) -> dict[str, Case]:
     return {f"attention_{k}": (*size, mask, element) for k, size in enumerate(SIZES)}
 
 
-@pytest.mark.parametrize("element", ["f32", "f64"])
 @pytest.mark.parametrize("mask", ["none", "causal", "added"])
-def test_odd_sizes(mask: str, element: str, monkeypatch: pytest.MonkeyPatch):
-    wanted = cases(mask, element)
+def test_numpy_has_the_same_values(mask: str):
+    wanted = cases(mask, "f32")
     text = "\n".join(attention(name, case) for name, case in wanted.items())
-    lowered = lower(parse_text(text), CompileRequest(pipeline="uopc-cpu-native"))
-    program = lowered.program()
+    program = lower(parse_text(text), CompileRequest()).program()
     assert all(len(plan.kernels) == 1 for plan in program.plans)
-    ways = [("cc", CompileOptions(opt_level=0)), ("cc", CompileOptions(opt_level=3))]
-    if shutil.which("clang"):
-        ways.append(("clang", CompileOptions()))
-    results: dict[str, list[np.ndarray[Any, Any]]] = {name: [] for name in wanted}
-    for compiler, options in ways:
-        monkeypatch.setenv("UOPC_CC", compiler)
-        rng = np.random.default_rng(11)
-        for name, case in wanted.items():
-            inputs = arrays(case, rng)
-            result = load_program(program, name, options=options)(*inputs)
-            tolerance = 2e-5 if element == "f32" else 1e-13
-            np.testing.assert_allclose(
-                result, expected(case, inputs), tolerance, tolerance, err_msg=name
-            )
-            results[name].append(result)
-    for name, each in results.items():
-        assert len({r.tobytes() for r in each}) == 1, name
-
-
-@pytest.mark.parametrize("mask", ["none", "causal", "added"])
-@pytest.mark.parametrize("size", [SIZES[1], SIZES[3], SIZES[6]])
-def test_the_interpreter_has_the_same_bits(mask: str, size: tuple[int, ...]):
-    case: Case = (*size, mask, "f32")  # type: ignore[assignment]
-    text = attention("f", case)
-    inputs = arrays(case, np.random.default_rng(3))
-    interpreted = uopc.compile(text, "interpreter:linear", pipeline="uopc-cpu-native")(*inputs)
-    compiled = uopc.compile(text, pipeline="uopc-cpu-native")(*inputs)
-    assert interpreted.tobytes() == compiled.tobytes()
+    rng = np.random.default_rng(11)
+    for name, case in wanted.items():
+        inputs = arrays(case, rng)
+        result = load_program(program, name)(*inputs)
+        np.testing.assert_allclose(result, expected(case, inputs), 2e-5, 2e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("threads", ["1", "2", "3", "8"])
@@ -180,9 +151,10 @@ def test_few_queries_and_many_keys_are_cut():
     assert kernels(attention("f", (1, 16, 6000, 4, 4, "none", "f32"))) > 1
 
 
-def test_the_mask_ends_the_loops():
-    """Keys behind a block's last query are not visited."""
-    module = parse_text(attention("f", (1, 64, 64, 8, 8, "causal", "f32")))
+@pytest.mark.parametrize("size", [64, 67])
+def test_the_mask_ends_the_loops(size: int):
+    """Keys behind a block's last query are not visited, where blocks are not whole as well."""
+    module = parse_text(attention("f", (1, size, size, 8, 8, "causal", "f32")))
     lower(module, CompileRequest(pipeline="uopc-canonicalize,stage-broadcast-compute{rows=false},"
           "kernelize{fuse-reduce=auto},rangeify{tile-rows=true},schedule{target=avx2},linearize,lower-plan"),
           level="uloop")  # fmt: skip

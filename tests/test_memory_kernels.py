@@ -194,8 +194,16 @@ TURNED = [((16, 16), (1, 0)), ((17, 35), (1, 0)), ((3, 18, 20), (0, 2, 1)),
           ((20, 2, 33), (2, 1, 0)), ((2, 19, 3, 17), (0, 3, 2, 1))]  # fmt: skip
 
 
-@pytest.mark.parametrize("element", ["f32", "bf16"])
-def test_axes_change_places(element: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_nan_wins_in_every_lane() -> None:
+    largest = uopc.jit(lambda x: x.max(1))
+    for place in range(67):
+        x = np.ones((1, 67), np.float32)
+        x[0, place] = np.nan
+        assert np.isnan(largest(uopc.Tensor(x)).numpy()).all(), place
+
+
+def test_axes_change_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    element = "bf16"
     texts: list[str] = []
     inputs: dict[str, list[Array]] = {}
     for number, (shape, axes) in enumerate(TURNED):

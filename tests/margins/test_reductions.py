@@ -18,6 +18,7 @@ FAMILIES = {
     "maxima of rows": Family(lambda x: x.max(1), lambda n: [(3, n)], schedule="vector"),
     "minima of columns": Family(lambda x: x.min(0), lambda n: [(9, n)], "f16"),
     "integers": Family(lambda x: x.max(1) + x.sum(1), lambda n: [(3, n)], "i16"),
+    "bytes": Family(lambda x: x.min(0), lambda n: [(5, n)], "i8"),
     "truth values": Family(lambda x: (x > 50).any(1), lambda n: [(3, n)], "i32"),
     "positions in rows": Family(lambda x: x.argmax(1), lambda n: [(5, n)]),
     "positions in columns": Family(lambda x: x.argmin(0), lambda n: [(5, n)], "i64"),

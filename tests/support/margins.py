@@ -8,7 +8,7 @@ the bits, and the reference semantics how far they may be from the true values; 
 once more with address and undefined-behaviour checks. What is too small to be worth a thread gets
 threads all the same, in a second C file that runs on 1, 2, 3 and 8 of them.
 
-The sizes are those around whole vectors; `pytest tests/margins --hypothesis-profile=long` takes all.
+The sizes are those around whole vectors; with `--hypothesis-profile=long` they are all.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ CANARY = 0xA5
 WAYS = (("gcc", 0), ("gcc", 3), ("clang", 2))
 THREADS = (1, 2, 3, 8)
 EVERY_SIZE = range(1, 68)
-AROUND_LANES = (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 20, 23, 24, 25, 31, 32, 33, 37, 47, 48, 49, 57,
-                63, 64, 65, 66, 67)  # fmt: skip
+AROUND_LANES = (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 20, 23, 24, 25, 31, 32, 33, 37, 47, 48, 49,
+                57, 63, 64, 65, 66, 67)  # fmt: skip
 """One less, as many and one more than whole vectors of a few sizes, and some that are odd."""
 SIZES = EVERY_SIZE if settings.get_current_profile_name() == "long" else AROUND_LANES
 
