@@ -159,6 +159,11 @@ def _direct(
         return _shift(p, op, kind, a, b, result)
     if kind is arith.NegfOp:
         return vector_expr(p, f"-{a.at(PRIMARY)}", UNARY, result, a)
+    if kind is math.AbsFOp:
+        # Lane by lane some compilers take two halves of a vector, which stalls what reads it whole.
+        largest = f"INT{lanes.element.bits}_MAX"
+        text = f"({p.lanes_name(lanes)})(({p.lanes_name(lanes.mask())}){a.at(UNARY)} & {largest})"
+        return vector_expr(p, text, UNARY, result, a)
     if kind in (arith.CmpfOp, arith.CmpiOp):
         return _compare(p, op, kind, a, b)
     if kind in _EXTREMES:

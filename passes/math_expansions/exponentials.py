@@ -103,14 +103,21 @@ def _is_rounded(value: SSAValue, format: Format) -> bool:
 
 
 def binary_limits(format: Format) -> tuple[float, float]:
-    """Arguments past which 2^x / 2 is zero or infinite for certain; x stops there."""
-    return float(-format.bias - format.precision - 2), format.bias + 2.4
+    """The last argument for which 2^x is zero, half of the least number that there is, and one for
+    which it is infinite for certain; x stops there."""
+    return float(-format.bias - format.precision + 1), format.bias + 2.4
 
 
 def natural_limits(format: Format) -> tuple[float, float]:
     """The same for e^x."""
-    low, high = binary_limits(format)
-    return format.round(low / LOG2_E[format.name][0]), format.round(high / LOG2_E[format.name][0])
+    low, high = (limit / LOG2_E["f64"][0] for limit in binary_limits(format))
+    return format.round(low * (1 + 2.0**-format.precision)), format.round(high)
+
+
+def scaled_above(e: Emitter, x: Float, low: float, power: Float, n: Int) -> Float:
+    """power 2^n, and zero for x up to `low`: by itself, as what underflows takes some processors a
+    hundred times as long, and what a softmax masks does."""
+    return scale(e, e.where(x <= low, 0.0, power), n)
 
 
 def exp2(e: Emitter, x: Float) -> Float:
@@ -120,7 +127,8 @@ def exp2(e: Emitter, x: Float) -> Float:
     """
     low, high = binary_limits(e.format)
     s = split_binary(e, x.at_least(low).at_most(high))
-    return scale(e, e.fma(s.r, e.polynomial(s.r, EXP2[e.format.name]), 1.0), s.n)
+    power = e.fma(s.r, e.polynomial(s.r, EXP2[e.format.name]), 1.0)
+    return scaled_above(e, x, low, power, s.n)
 
 
 def exp(e: Emitter, x: Float) -> Float:
@@ -130,7 +138,7 @@ def exp(e: Emitter, x: Float) -> Float:
     """
     low, high = natural_limits(e.format)
     s = split_natural(e, x.at_least(low).at_most(high))
-    return scale(e, exp_of_rest(e, s.r), s.n)
+    return scaled_above(e, x, low, exp_of_rest(e, s.r), s.n)
 
 
 def exp_of_rest(e: Emitter, r: Float) -> Float:
