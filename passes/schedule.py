@@ -46,6 +46,7 @@ from uopc.passes.schedule_attention import attention_schedule
 from uopc.passes.schedule_blocks import block_schedule
 from uopc.passes.schedule_elementwise import elementwise_schedule
 from uopc.passes.schedule_facts import name_of, stores
+from uopc.passes.schedule_merged import merged_ranges
 from uopc.passes.schedule_products import product_schedule
 from uopc.passes.schedule_reductions import reduction_schedule
 from uopc.passes.schedule_rows import row_schedule
@@ -90,16 +91,27 @@ class SchedulePass(ModulePass):
             return
         for kernel_op in kernels:
             if kernel_op.schedule is None:
-                name_values(kernel_op)
-                commands = _that_fit(kernel_op, choose_schedule(kernel_op, target))
-                commands += stream_commands(kernel_op, commands, target)
-                if self.threads:
-                    commands += thread_commands(kernel_op, commands)
-                chosen = schedule_text(commands)
+                chosen = schedule_text(self._chosen(kernel_op, target))
                 if who is not None:
                     chosen = best_schedule(kernel_op, chosen, target, beam, who)
                 if chosen:
                     kernel_op.properties["schedule"] = StringAttr(chosen)
+
+
+    def _chosen(self, op: kernel.KernelOp, target: CpuTarget) -> list[Command]:
+        name_values(op)
+        merges = merged_ranges(LoopDag(op))
+        shaped = op
+        if merges:
+            shaped = op.clone()
+            apply_schedule(shaped, schedule_text(merges))
+        commands = _that_fit(shaped, choose_schedule(shaped, target))
+        if not commands:
+            merges, shaped = [], op
+        commands += stream_commands(shaped, commands, target)
+        if self.threads:
+            commands += thread_commands(shaped, commands)
+        return merges + commands
 
 
 def _that_fit(op: kernel.KernelOp, commands: list[Command]) -> list[Command]:

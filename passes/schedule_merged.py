@@ -1,6 +1,9 @@
-"""Products whose results are rows of an image: several rows as one range of columns.
+"""Ranges of products that are better one: the rows of an image, and those that a sum is over.
 
-A row of 56 pixels is three vectors of 16 and a half. Two rows are seven whole ones, and lie behind
+    merge k l as kl           a sum over a batch of rows: one over all rows, if each batch follows
+                              the one before it in memory; the same for rows of the result
+
+Where results are rows of an image, several rows are one range of columns: a row of 56 pixels is three vectors of 16 and a half. Two rows are seven whole ones, and lie behind
 one another in the result and in a panel packed for both:
 
     split y = y0 y1:2;  tile b over k y1 x as pk py px;  merge y1 x as s;  split s = s0 s1:3 s2:16
@@ -8,12 +11,22 @@ one another in the result and in a panel packed for both:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 
 from uopc.dialects import loop
 from uopc.dialects.kernel_signature import buffer_of
-from uopc.passes.loop_dag import LoopDag
-from uopc.passes.schedule_facts import length, loads_of, steps_along, stores
+from uopc.dialects.schedule_text import Command, Merge
+from uopc.passes.loop_dag import LoopDag, own_ranges
+from uopc.passes.schedule_facts import (
+    in_order,
+    length,
+    loads_of,
+    name_of,
+    product_of,
+    steps_along,
+    stores,
+)
 
 _GAIN = 1.05
 """Rows are merged from this gain on: what a panel of one row computes beyond its edge."""
@@ -40,6 +53,49 @@ def rows_to_merge(
         if _share(best * columns, lanes) > _GAIN * _share(columns, lanes):
             return rows, best
     return None
+
+
+def merged_ranges(dag: LoopDag) -> list[Command]:
+    """What makes the ranges of a sum of products one where they count neighbours, and the ranges
+    of rows that only one factor has."""
+    reductions = [o for o in dag.statements if isinstance(o, loop.ReduceOp)]
+    product = product_of(reductions[0]) if len(reductions) == 1 else None
+    if product is None:
+        return []
+    own = own_ranges(reductions[0])
+    left, right = (dag.free[factor] - own for factor in product.operands)
+    accesses = [o for o in dag.position if isinstance(o, loop.LoadOp | loop.StoreOp)]
+    found: list[Command] = []
+    for ranges in (own, left - right, right - left):
+        first, name = None, ""
+        for inner in in_order(dag, ranges):
+            if first is not None and _count_neighbours(dag, accesses, first, inner):
+                merged = f"{name}{name_of(inner)}"
+                found.append(Merge(name, name_of(inner), merged))
+                name = merged
+            else:
+                name = name_of(inner)
+            first = inner
+    return found
+
+
+def _count_neighbours(
+    dag: LoopDag, accesses: Iterable[loop.AccessOp], outer: loop.RangeOp, inner: loop.RangeOp
+) -> bool:
+    """Whether two ranges together count what one could."""
+    if _is_asked_about(dag, outer) or _is_asked_about(dag, inner):
+        return False
+    return all(_is_one_walk(dag, access, outer, inner) for access in accesses)
+
+
+def _is_one_walk(
+    dag: LoopDag, load: loop.AccessOp, outer: loop.RangeOp, inner: loop.RangeOp
+) -> bool:
+    """Whether an access moves on from one step of the outer range to the next as it does within."""
+    step, between = (_flat_step(dag, load, r) for r in (inner, outer))
+    if step is None or between is None or dag.conditions(load):
+        return False
+    return between == step * length(dag, inner)
 
 
 def _share(columns: int, lanes: int) -> float:

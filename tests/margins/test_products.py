@@ -30,6 +30,12 @@ FAMILIES = {
     "bf16": Family(Tensor.__matmul__, lambda n: [(9, n), (n, 33)], "bf16"),
     "integers": Family(Tensor.__matmul__, lambda n: [(5, n), (n, 17)], "i32"),
     "a batch": Family(Tensor.__matmul__, lambda n: [(2, 9, 17), (2, 17, n)]),
+    "batched rows": Family(lambda a, b: a @ b, lambda n: [(3, n, 9), (9, 20)], schedule="merge"),
+    "gradient of weights": Family(
+        lambda a, b: (a.mT.unsqueeze(2) * b.unsqueeze(1).mT).sum((0, 3)),
+        lambda n: [(3, 9, n), (3, 9, 20)],
+        schedule="merge",
+    ),
     "one row": Family(Tensor.__matmul__, lambda n: [(1, 33), (33, n)]),
     "few rows": Family(Tensor.__matmul__, lambda n: [(3, n), (n, 33)]),
     "a vector": Family(Tensor.__matmul__, lambda n: [(17, n), (n,)]),

@@ -36,3 +36,45 @@ ukernel.kernel @masked ins(%in : memref<16x56x56xf32>, %w : memref<32x16xf32>) o
   %m = arith.select %below, %s, %zero : f32
   uloop.store %m, %out[%o, %y, %x] : memref<32x56x56xf32>
 }
+
+// The rows of a batch follow one another in memory: a sum over them is over one range.
+// CHECK: @gradient {{.*}}schedule = "merge k l as kl; contract; split j = j0 jj:
+ukernel.kernel @gradient ins(%x : memref<4x256x96xf32>, %y : memref<4x256x384xf32>) outs(%o : memref<96x384xf32>) {
+  %i = uloop.range 96
+  %j = uloop.range 384
+  %k = uloop.range 4 reduce
+  %l = uloop.range 256 reduce
+  %0 = uloop.load %x[%k, %l, %i] : memref<4x256x96xf32>
+  %1 = uloop.load %y[%k, %l, %j] : memref<4x256x384xf32>
+  %2 = arith.mulf %0, %1 : f32
+  %3 = uloop.reduce add %2 over (%k, %l) : f32
+  uloop.store %3, %o[%i, %j] : memref<96x384xf32>
+}
+
+// So do rows of the result, of which one factor only depends.
+// CHECK: @layer {{.*}}schedule = "merge i j as ij; contract; split k = k0 kj:
+ukernel.kernel @layer ins(%x : memref<4x256x96xf32>, %w : memref<96x384xf32>) outs(%o : memref<4x256x384xf32>) {
+  %i = uloop.range 4
+  %j = uloop.range 256
+  %k = uloop.range 384
+  %l = uloop.range 96 reduce
+  %0 = uloop.load %x[%i, %j, %l] : memref<4x256x96xf32>
+  %1 = uloop.load %w[%l, %k] : memref<96x384xf32>
+  %2 = arith.mulf %0, %1 : f32
+  %3 = uloop.reduce add %2 over (%l) : f32
+  uloop.store %3, %o[%i, %j, %k] : memref<4x256x384xf32>
+}
+
+// Not where the batches of one factor lie apart.
+// CHECK: @apart {{.*}}schedule = "contract; split j = j0 jj:
+ukernel.kernel @apart ins(%x : memref<4x260x96xf32>, %y : memref<4x256x384xf32>) outs(%o : memref<96x384xf32>) {
+  %i = uloop.range 96
+  %j = uloop.range 384
+  %k = uloop.range 4 reduce
+  %l = uloop.range 256 reduce
+  %0 = uloop.load %x[%k, %l, %i] : memref<4x260x96xf32>
+  %1 = uloop.load %y[%k, %l, %j] : memref<4x256x384xf32>
+  %2 = arith.mulf %0, %1 : f32
+  %3 = uloop.reduce add %2 over (%k, %l) : f32
+  uloop.store %3, %o[%i, %j] : memref<96x384xf32>
+}
