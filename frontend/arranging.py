@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from uopc.frontend.core import Operand, bad, one_axis, tensor, wrap
+from uopc.frontend.core import Operand, bad, one_axis, plain, tensor, wrap
 from uopc.frontend.movement import (
     cat,
     expand,
@@ -144,7 +144,7 @@ def tensor_split(x: Tensor, parts: int | Sequence[int], axis: int = 0) -> list[T
     """numpy.array_split: so many pieces, the first ones longer by one if need be, or cut at
     positions."""
     at = one_axis(axis, x.ndim)
-    size = x.shape[at]
+    size, parts = x.shape[at], plain(parts)
     if isinstance(parts, int):
         if parts < 1:
             raise bad("wrong-argument", f"{parts} pieces: expected at least 1")

@@ -322,6 +322,15 @@ def one_axis(axis: int, rank: int) -> int:
     return value % rank
 
 
+def plain(value: Any) -> Any:
+    """A whole number, or a sequence of them, with numpy's as Python's; others as they are."""
+    if isinstance(value, np.integer):
+        return int(cast(int, value))
+    if isinstance(value, tuple | list):
+        return tuple(plain(v) for v in cast(Sequence[Any], value))
+    return value
+
+
 def all_axes(axes: Axes, rank: int) -> tuple[int, ...]:
     """Axes counted from 0, ascending; None means all. Raises UopcError [bad-axis]."""
     if axes is None:

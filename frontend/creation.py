@@ -21,6 +21,7 @@ from uopc.frontend.core import (
     bad,
     check_number,
     converted,
+    plain,
     shape_of,
     type_name,
     wrap,
@@ -57,6 +58,7 @@ def ones(*shape: Any, dtype: DTypeLike = "f32") -> Tensor:
 
 def index_along(size: int, axis: int, rank: int, type_: str = "i32") -> Tensor:
     """0 to size - 1 along one axis of a rank, the other sizes 1."""
+    size = plain(size)
     return wrap(iota(axis, tuple(size if k == axis else 1 for k in range(rank)), type_))
 
 

@@ -19,6 +19,7 @@ from uopc.frontend.core import (
     check_number,
     meet_types,
     one_axis,
+    plain,
     shape_of,
     tensor,
     wrap,
@@ -303,7 +304,7 @@ def stack(tensors: Sequence[Operand] | Operand, *others: Operand, axis: int = 0)
 def split(x: Tensor, sizes: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """Pieces of one size (the last may be smaller), or of the sizes given."""
     at = one_axis(axis, x.ndim)
-    total = x.shape[at]
+    total, sizes = x.shape[at], plain(sizes)
     if isinstance(sizes, int):
         if sizes < 1:
             raise bad("wrong-argument", f"pieces of size {sizes}: expected at least 1")
@@ -375,6 +376,7 @@ def repeat_interleave(x: Tensor, repeats: int, axis: int | None = None) -> Tenso
 
 def roll(x: Tensor, shifts: int | Sequence[int], axis: Axes = None) -> Tensor:
     """Elements moved along axes, those that leave at one end coming in at the other."""
+    shifts, axis = plain(shifts), plain(axis)
     if axis is None:
         if not isinstance(shifts, int):
             raise bad("wrong-argument", "several shifts need as many axes")

@@ -20,6 +20,7 @@ from uopc.frontend.core import (
     bad,
     broadcast_shapes,
     one_axis,
+    plain,
     tensor,
     wrap,
 )
@@ -63,7 +64,7 @@ def sort(x: Tensor, axis: int = -1, descending: bool = False) -> tuple[Tensor, T
 
 def topk(x: Tensor, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
     """The k largest or smallest of an axis, in order, and their positions."""
-    at = one_axis(axis, x.ndim)
+    at, k = one_axis(axis, x.ndim), plain(k)
     if not 0 <= k <= x.shape[at]:
         raise bad("wrong-argument", f"topk of {k} along an axis of size {x.shape[at]}")
     bounds = [(0, k) if a == at else None for a in range(x.ndim)]

@@ -72,6 +72,14 @@ class Tensor(Methods):
         self.weak = False
         return self
 
+    def __copy__(self) -> Tensor:
+        """Another tensor of the same value, and of the same place in a graph of gradients."""
+        return Tensor.of_node(self.node)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What pickle and copy.deepcopy keep: the value, the type, and whether it is trained."""
+        return _rebuilt, (self.detach().numpy(), self.element, self.requires_grad, self.grad)
+
     @property
     def node(self) -> Node:
         """The node of the lazy graph that has this tensor's value."""
@@ -359,3 +367,10 @@ def _plain_list(data: Sequence[Any]) -> Any:
 
 
 core.register(Tensor)
+
+
+def _rebuilt(data: Array, type_: str, trained: bool, gradient: Tensor | None) -> Tensor:
+    """A tensor from what was kept of it."""
+    value = Tensor(data, dtype=type_, requires_grad=trained)
+    value.grad = gradient
+    return value

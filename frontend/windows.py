@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from uopc.frontend import nodes
-from uopc.frontend.core import Operand, bad, in_single, meet_types, tensor, wrap
+from uopc.frontend.core import Operand, bad, in_single, meet_types, plain, tensor, wrap
 from uopc.frontend.elementwise import limits_of, where
 from uopc.frontend.movement import cat
 from uopc.frontend.promotion import float_type
@@ -26,6 +26,7 @@ the last axis on: (before, after, before, after, …). For convolutions also `sa
 
 
 def _each(value: Sizes, count: int, what: str, least: int) -> tuple[int, ...]:
+    value = plain(value)
     values = (value,) * count if isinstance(value, int) else tuple(value)
     if len(values) != count or any(v < least for v in values):
         raise bad("wrong-argument", f"{what} {values}: expected {count} numbers from {least} on")
@@ -78,6 +79,7 @@ def padding_pairs(padding: Padding, count: int) -> list[tuple[int, int]]:
     """What is added before and after each of the last axes. Raises UopcError [wrong-argument]."""
     if isinstance(padding, str):
         raise bad("wrong-argument", f"padding {padding!r}", "same and valid are for convolutions")
+    padding = plain(padding)
     if isinstance(padding, int):
         return [(padding, padding)] * count
     given = list(padding)
@@ -194,6 +196,7 @@ def _pooled(
     ceil_mode: bool,
 ) -> tuple[tuple[int, ...], tuple[int, ...], list[tuple[int, int]], list[int]]:  # fmt: skip
     """Kernel, stride, padding, and how much more at the ends so that the last window fits."""
+    kernel = plain(kernel)
     sizes = (kernel, kernel) if isinstance(kernel, int) else tuple(kernel)
     count = len(sizes)
     steps = sizes if stride is None else _each(stride, count, "stride", 1)
@@ -251,6 +254,7 @@ def max_unpool(
     output_size: Sequence[int] | None = None,
 ) -> Tensor:  # fmt: skip
     """Elements back at the places that `max_pool_with_indices` told, zeros elsewhere."""
+    kernel = plain(kernel)
     sizes = (kernel, kernel) if isinstance(kernel, int) else tuple(kernel)
     count = len(sizes)
     steps = sizes if stride is None else _each(stride, count, "stride", 1)
@@ -287,6 +291,7 @@ def avg_pool(
 
 def _adaptive(x: Tensor, size: Sizes, reduce: Callable[[Tensor, int], Tensor]) -> Tensor:
     """Each of the last axes cut into so many parts, as even as can be, that may overlap."""
+    size = plain(size)
     sizes = (size, size) if isinstance(size, int) else tuple(size)
     for axis, target in zip(range(x.ndim - len(sizes), x.ndim), sizes, strict=True):
         n = x.shape[axis]

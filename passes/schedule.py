@@ -97,7 +97,6 @@ class SchedulePass(ModulePass):
                 if chosen:
                     kernel_op.properties["schedule"] = StringAttr(chosen)
 
-
     def _chosen(self, op: kernel.KernelOp, target: CpuTarget) -> list[Command]:
         name_values(op)
         merges = merged_ranges(LoopDag(op))

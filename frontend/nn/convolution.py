@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar, TypeAlias
 
-from uopc.frontend.core import DTypeLike, bad
+from uopc.frontend.core import DTypeLike, bad, plain
 from uopc.frontend.nn.linear import uniform
 from uopc.frontend.nn.module import Module
 from uopc.frontend.tensor import Tensor
@@ -39,6 +39,7 @@ class _Convolution(Module):
         self.groups = groups
 
     def _each(self, value: Sizes, what: str) -> tuple[int, ...]:
+        value = plain(value)
         sizes = (value,) * self.axes if isinstance(value, int) else tuple(value)
         if len(sizes) != self.axes:
             raise bad("wrong-argument", f"{what} {list(sizes)} for {self.axes} spatial axes")

@@ -50,7 +50,8 @@ class Linear(Module):
         self.weight = uniform((outputs, inputs), bound, dtype)
         self.bias = uniform((outputs,), bound, dtype) if bias else None
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Operand) -> Tensor:
+        x = tensor(x)
         if x.ndim == 0 or x.shape[-1] != self.weight.shape[1]:
             raise bad(
                 "wrong-operands",

@@ -14,13 +14,17 @@ no Module can hold layers as well: `nn.get_parameters(anything)`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from uopc.frontend.nn import state
 
 if TYPE_CHECKING:
     from uopc.frontend.tensor import Tensor
+
+
+_LINE = 88
+"""Characters of a layer's description that stand on one line."""
 
 
 class Module:
@@ -35,6 +39,15 @@ class Module:
         if forward is None:
             raise NotImplementedError(f"{type(self).__name__} has neither __call__ nor forward")
         return forward(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        """The class with its parts: `Linear(weight: f32[8, 2], bias: f32[8])`."""
+        parts = [f"{name}: {_described(value)}" for name, value in vars(self).items()]
+        short = f"{type(self).__name__}({', '.join(parts)})"
+        if len(short) <= _LINE and "\n" not in short:
+            return short
+        lines = "".join(f"\n{part}," for part in parts).replace("\n", "\n    ")
+        return f"{type(self).__name__}({lines}\n)"
 
     def modules(self) -> Iterator[Module]:
         """This module and all below it, each once."""
@@ -108,3 +121,18 @@ class Dropout(Module):
 
     def __call__(self, x: Tensor) -> Tensor:
         return x.dropout(self.p, self.training)
+
+
+def _described(value: Any) -> str:
+    """A part of a module in few words: of a tensor type and shape, of others what repr says."""
+    if hasattr(value, "element") and hasattr(value, "shape"):
+        return f"{value.element}{list(value.shape)}"
+    if isinstance(value, list | tuple):
+        items = cast(Sequence[Any], value)
+        if any(isinstance(item, Module) for item in items):
+            inside = "".join(f"\n{_described(item)}," for item in items)
+            return "[" + inside.replace("\n", "\n    ") + "\n]"
+        return repr(items)
+    if callable(value) and not isinstance(value, Module):
+        return getattr(value, "__qualname__", type(value).__name__)
+    return repr(value)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from uopc.frontend import autodiff
-from uopc.frontend.core import DTypeLike, bad
+from uopc.frontend.core import DTypeLike, bad, plain
 from uopc.frontend.nn.linear import constant, filled
 from uopc.frontend.nn.module import Module
 from uopc.frontend.nn.state import defer
@@ -25,6 +25,7 @@ class LayerNorm(Module):
         bias: bool = True,
         dtype: DTypeLike = "f32",
     ) -> None:
+        shape = plain(shape)
         self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
         self.eps = eps
         self.weight = constant(self.shape, 1.0, dtype) if elementwise_affine else None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -161,3 +164,32 @@ def test_unknown_types_are_told():
         Tensor([1.0], dtype="f128")
     with pytest.raises(UopcError, match="masked"):
         Tensor(np.ma.masked_array([1.0], [True]))
+
+
+def test_copies_and_pickles_are_trained_like_the_tensor():
+    x = Tensor([[1.0, -2.0]], dtype="bf16", requires_grad=True)
+    (x * 3).sum().backward()
+    for other in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert (other.element, other.requires_grad) == ("bf16", True)
+        assert other.tolist() == x.tolist()
+        assert other.grad.tolist() == x.grad.tolist() == [[3.0, 3.0]]
+        (other * 2).sum().backward()
+        assert other.grad.tolist() == [[5.0, 5.0]]
+    assert x.grad.tolist() == [[3.0, 3.0]]
+    y = copy.copy(x)
+    (y * 2).sum().backward()
+    assert x.grad.tolist() == [[5.0, 5.0]]
+
+
+def test_numpy_s_whole_numbers_are_sizes():
+    n = np.int64(3)
+    x = Tensor(np.arange(12, dtype=np.float32).reshape(3, 4))
+    assert Tensor.eye(n).shape == (3, 3)
+    assert x.reshape(n, -1).roll(np.int32(1), np.int64(0)).tolist()[1] == x.tolist()[0]
+    assert [p.shape for p in x.split(np.int64(2))] == [(2, 4), (1, 4)]
+    assert [p.shape for p in x.tensor_split(np.int64(2))] == [(2, 4), (1, 4)]
+    assert x.topk(np.int64(2))[0].shape == (3, 2)
+    assert Tensor([0, 2]).one_hot(n).tolist() == [[1, 0, 0], [0, 0, 1]]
+    image = Tensor.ones((1, 1, 6, 6))
+    assert image.conv2d(Tensor.ones((1, 1, 3, 3)), stride=np.int64(2), padding=n).shape[-1] == 5
+    assert image.max_pool2d(np.int64(2)).shape == (1, 1, 3, 3)

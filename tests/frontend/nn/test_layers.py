@@ -223,3 +223,18 @@ def test_arguments_that_do_not_fit_are_told():
         with pytest.raises(UopcError) as caught:
             make()
         assert caught.value.kind == "wrong-argument"
+
+
+def test_layers_say_what_they_are():
+    assert repr(nn.Linear(2, 3)) == "Linear(weight: f32[3, 2], bias: f32[3])"
+    model = nn.Sequential(nn.Linear(2, 3, bias=False), Tensor.relu)
+    assert repr(model) == (
+        "Sequential(\n    layers: [\n        Linear(weight: f32[3, 2], bias: None),\n"
+        "        relu,\n    ],\n)"
+    )
+
+
+def test_a_layer_takes_an_array():
+    layer = nn.Linear(2, 3)
+    x = reals(4, 2)
+    np.testing.assert_array_equal(layer(x).numpy(), layer(Tensor(x)).numpy())
