@@ -351,10 +351,17 @@ class Lowered:
 
     def program(self, *, static_kernels: bool = True) -> Program:
         """The C source; with kernels that can be called one by one unless they are static."""
+        from uopc.dialects.gpu_kernels import gpu_kernels
         from uopc.lowering.c import emit_c
         from uopc.lowering.plan import Program
         from uopc.runtime.environment import available_processors
 
+        if gpu_kernels(self.module):
+            raise UopcError(
+                "bad-option",
+                "the pipeline makes kernels of a GPU, and the target is c",
+                hint="choose target='cuda', or a pipeline without gpu-map",
+            )
         source = emit_c(self.module, static_kernels=static_kernels)
         return Program(
             source.text,
@@ -379,6 +386,10 @@ class Lowered:
         if function in names:
             assert function is not None
             return function
+        from uopc.frontend.resume import nothing_left
+
+        if not names and (error := nothing_left(self.module)) is not None:
+            raise error
         raise UopcError(
             "no-such-function",
             f"there is no program @{function}"
@@ -409,12 +420,14 @@ def lower(
     """
     from uopc.dialects.kernel import PlanOp
     from uopc.dialects.registry import make_context
+    from uopc.frontend.resume import check_start, kernels_are_linear
     from uopc.lowering.describe import describe_plan
     from uopc.passes.manager import run_passes
     from uopc.passes.registry import pass_factories
     from uopc.passes.resolve import resolve_pipeline, with_defaults
 
     passes: list[ModulePass] = resolve_pipeline(request.passes(), pass_factories())
+    check_start(module, passes)
     options = {"target": request.chosen_cpu, "beam": request.chosen_beam}
     passes = with_defaults(passes, "schedule", **options)
     if any(getattr(each, "beam", 0) for each in passes):
@@ -422,7 +435,9 @@ def lower(
 
         measuring.install()
     names = [p.name for p in passes]
-    if "linearize" not in names:
+    # What is linear already needs no linearize; its plan is read before lower-plan as well.
+    end = "lower-plan" if kernels_are_linear(module) else "linearize"
+    if end not in names:
         raise UopcError(
             "incomplete-pipeline",
             f"the pipeline '{request.passes()}' does not end in loops",
@@ -430,7 +445,7 @@ def lower(
         )
     if level in _ENDS and _ENDS[level] in names:
         passes = passes[: names.index(_ENDS[level])]
-    cut = names.index("linearize")
+    cut = names.index(end)
     context = make_context()
     run_passes(context, module, passes[:cut], verify=verify, instruments=instruments)
     plans = tuple(

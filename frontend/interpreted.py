@@ -16,10 +16,12 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import SSAValue
 
 from uopc.dialects.errors import UopcError
+from uopc.dialects.kernel import PlanOp
 from uopc.dialects.sizes import sizes_of, symbols_in
 from uopc.dialects.tensor_elementwise import element_of, tensor_of
 from uopc.interpreters.programs import Input, Program, programs
 from uopc.interpreters.tensor import find_function, run_function
+from uopc.lowering.describe import describe_plan
 from uopc.lowering.plan import Buffer, Plan, Symbol
 from uopc.runtime import debug as debug_output
 from uopc.runtime import environment
@@ -28,7 +30,8 @@ from uopc.runtime.signature import Signature
 
 
 class InterpretedExecutable:
-    """A function on tensors that can be called on numpy arrays, as an Executable can."""
+    """A program that can be called on numpy arrays, as an Executable can: a function on tensors, a
+    plan of kernels at any level, or a function of loops."""
 
     source = ""
 
@@ -39,10 +42,12 @@ class InterpretedExecutable:
         self._lowered: tuple[ModuleOp, tuple[Plan, ...]] | None = None
         name = _chosen(module, function)
         (program,) = programs(module, name) or (None,)
-        self._linear = program if program is not None and program.level == "linear" else None
-        """The program where it is written in loops already."""
-        if self._linear is not None:
-            self.plan = describe_linear(self._linear)
+        self._own = program if program is not None and program.level != "utensor" else None
+        """The program where it is written as a plan or in loops already."""
+        if self._own is not None and isinstance(self._own.op, PlanOp):
+            self.plan = describe_plan(self._own.op, module)
+        elif self._own is not None:
+            self.plan = describe_linear(self._own)
         else:
             self.plan = describe_function(find_function(module, name))
         self.debug = environment.debug_level() if debug is None else debug
@@ -51,7 +56,9 @@ class InterpretedExecutable:
 
     def use(self, module: ModuleOp, plans: tuple[Plan, ...]) -> None:
         """From now on run what passes made of the program."""
-        self._lowered = (module, plans)
+        if plans:
+            self._own = None
+            self._lowered = (module, plans)
 
     def __call__(self, *arrays: object, **named: object) -> Any:
         """Run on arrays given in order or by name; see Executable.__call__."""
@@ -63,8 +70,8 @@ class InterpretedExecutable:
         inputs, shapes, _ = self._signature.admit(values)
         binding = self._binder.bind(shapes, sizes)
         symbols = dict(zip((s.name for s in self.plan.symbols), binding.sizes, strict=True))
-        if self._linear is not None:
-            found = self._linear.run(inputs, symbols).results
+        if self._own is not None:
+            found = self._own.run(inputs, symbols).results
             results = [found[n] for n in range(len(self.plan.outputs))]
         elif self._lowered is None:
             results = run_function(self._module, self.plan.name, inputs, symbols)
@@ -103,7 +110,8 @@ def _chosen(module: ModuleOp, function: str | None) -> str:
     names = [
         op.sym_name.data
         for op in module.body.block.ops
-        if isinstance(op, FuncOp) and op.body.blocks and not _is_private(op)
+        if isinstance(op, PlanOp)
+        or (isinstance(op, FuncOp) and op.body.blocks and not _is_private(op))
     ]
     if len(names) == 1:
         return names[0]

@@ -1,7 +1,8 @@
 """Reads the description that the runtime works from (plan.py) off a `ukernel.plan`.
 
 The module is at the level of kernels, after plan-memory: what the plan launches are ukernel
-kernels, whose bodies may be at any level.
+kernels, whose bodies may be at any level, or the functions that linearize made of them. Of these
+it is not known how much they compute, so that debug output shows no rates.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from uopc.dialects import kernel as ukernel
 from uopc.dialects import loop
 from uopc.dialects.element_types import element_type
+from uopc.dialects.errors import UopcError
 from uopc.dialects.kernel import KernelOp, LaunchOp, PlanOp
 from uopc.dialects.kernel_control import WhileOp
+from uopc.dialects.locations import location_of
 from uopc.dialects.sizes import Size
 from uopc.lowering.plan import Buffer, KernelCall, Plan, Symbol
 from uopc.passes.plan_storage import (
@@ -26,6 +30,8 @@ from uopc.passes.plan_storage import (
     storage_of,
     storages_of,
 )
+
+_STORES = frozenset({"memref.store", "vector.store"})
 
 
 def describe_plans(module: ModuleOp) -> tuple[Plan, ...]:
@@ -37,7 +43,7 @@ def describe_plan(plan: PlanOp, module: ModuleOp) -> Plan:
     """The plan as plain data. Its symbolic sizes are index expressions.
 
     Raises UopcError [bad-result] for a plan that returns its temporaries or keeps an output, and
-    KeyError where it launches what is no ukernel kernel of the module.
+    [already-lowered] where it launches a kernel of a GPU that is linear already.
     """
     return _Description(plan, module).describe()
 
@@ -46,7 +52,9 @@ class _Description:
     def __init__(self, plan: PlanOp, module: ModuleOp) -> None:
         self.plan = plan
         self.kernels = {
-            op.sym_name.data: op for op in module.body.block.ops if isinstance(op, KernelOp)
+            op.sym_name.data: op
+            for op in module.body.block.ops
+            if isinstance(op, KernelOp | FuncOp)
         }
         self.refs: dict[SSAValue, str] = {}
 
@@ -126,17 +134,26 @@ class _Description:
 
     def _call(self, launch: LaunchOp) -> KernelCall:
         symbol = launch.kernel.string_value()
-        kernel = self.kernels[symbol]
+        kernel = self.kernels.get(symbol)
+        if kernel is None:
+            raise UopcError(
+                "already-lowered",
+                f"kernel @{symbol} is a GPU's and linear already: how it is launched was read "
+                "before",
+                hint="start from the module before linearize",
+                location=location_of(launch),
+            )
+        known = kernel if isinstance(kernel, KernelOp) else None
         symbols = dict(zip(self.plan.size_arguments, self.plan.symbol_vars, strict=True))
         return KernelCall(
-            name=kernel.display_name,
+            name=symbol.partition("$")[0] if known is None else known.display_name,
             symbol=symbol,
             refs=tuple(map(self._ref, (*launch.inputs, *launch.outputs))),
             writes=len(launch.outputs),
-            flops=kernel.flops.value.data,
-            bytes=kernel.bytes.value.data,
+            flops=0 if known is None else known.flops.value.data,
+            bytes=0 if known is None else known.bytes.value.data,
             symbols=tuple(symbols[s].name for s in launch.sizes),
-            doc="" if kernel.doc is None else kernel.doc.data,
+            doc=_doc(kernel),
             rewrites=tuple(map(self._ref, _rewritten(kernel, launch))),
             inside=_inside(launch),
         )
@@ -145,8 +162,20 @@ class _Description:
         return "|".join(sorted(self.refs[storage] for storage in storages_of(buffer)))
 
 
-def _rewritten(kernel: KernelOp, launch: LaunchOp) -> list[SSAValue]:
+def _doc(kernel: KernelOp | FuncOp) -> str:
+    doc = kernel.doc if isinstance(kernel, KernelOp) else kernel.attributes.get("uopc.doc")
+    return doc.data if isinstance(doc, StringAttr) else ""
+
+
+def _rewritten(kernel: KernelOp | FuncOp, launch: LaunchOp) -> list[SSAValue]:
     """The buffers that a kernel reads and writes, or of which it changes some of what is there."""
+    if isinstance(kernel, FuncOp):
+        arguments = kernel.body.block.args[len(kernel.body.block.args) - len(launch.outputs) :]
+        return [
+            given
+            for argument, given in zip(arguments, launch.outputs, strict=True)
+            if any(use.operation.name not in _STORES for use in argument.uses)
+        ]
     found: list[SSAValue] = []
     written = list(kernel.buffers)[kernel.inputs_count :]
     for buffer, given in zip(written, launch.outputs, strict=True):

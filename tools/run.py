@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -119,6 +120,21 @@ def _seed(text: str) -> int:
 
 def run_file(options: argparse.Namespace) -> int:
     """Do what the options say; the exit status. Raises UopcError."""
+    try:
+        return _run_file(options)
+    except UopcError as error:
+        error.hint = _for_a_command_line(error.hint)
+        raise
+
+
+def _for_a_command_line(hint: str) -> str:
+    """A hint that speaks of arguments of uopc.compile, with the options of this tool instead."""
+    hint = hint.replace("function=…", "--function=…")
+    hint = re.sub(r"\bpipeline=\"", '--pass-pipeline "', hint)
+    return re.sub(r"\btarget='(\w+)'", r"--target \1", hint)
+
+
+def _run_file(options: argparse.Namespace) -> int:
     from uopc.frontend.compile import CompileRequest, compile_request, read_program
     from uopc.frontend.stablehlo import read_stablehlo, speaks_stablehlo
     from uopc.passes.timing import Timing

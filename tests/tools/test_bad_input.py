@@ -58,7 +58,7 @@ PROGRAMS = {
     "two": (
         function("") + function("").replace("@main", "@other"),
         "error: the module has 2 programs [no-such-function]\n"
-        "  hint: choose one with function=…: main, other\n",
+        "  hint: choose one with --function=…: main, other\n",
     ),
     "one_name_twice": (
         function("") + function(""),

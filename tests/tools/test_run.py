@@ -176,7 +176,7 @@ ARGUMENTS = {
     "function": (
         ["--function", "other"],
         "error: there is no program @other [no-such-function]\n"
-        "  hint: choose one with function=…: main\n",
+        "  hint: choose one with --function=…: main\n",
     ),
     "size": (
         ["--size", "k=3"],
