@@ -46,6 +46,7 @@ from uopc.dialects.schedule_text import (
 )
 from uopc.passes.loop_checks import problem_of
 from uopc.passes.loop_dag import LoopDag
+from uopc.passes.range_input import check_module_over_ranges
 from uopc.passes.schedule_commands import apply_command
 
 
@@ -57,6 +58,7 @@ class ApplySchedulePass(ModulePass):
     level_after: ClassVar[str] = "uloop"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        check_module_over_ranges(op, self.name)
         for kernel_op in op.body.block.ops:
             if isinstance(kernel_op, kernel.KernelOp) and kernel_op.schedule is not None:
                 apply_schedule(kernel_op, kernel_op.schedule.data)

@@ -49,6 +49,7 @@ from uopc.passes.alignment import MOST
 from uopc.passes.apply_schedule import name_values
 from uopc.passes.gpu_map_products import MOST_BLOCKS, can_merge, product_schedule
 from uopc.passes.loop_dag import LoopDag, own_ranges
+from uopc.passes.range_input import check_module_over_ranges
 from uopc.passes.reductions import is_argreduce
 from uopc.passes.schedule_facts import (
     in_order,
@@ -86,6 +87,7 @@ class GpuMapPass(ModulePass):
     """From so many elements on a thread takes neighbours, as fewer threads still fill a GPU."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        check_module_over_ranges(op, self.name)
         _refuse_control(op)
         for kernel_op in op.body.block.ops:
             if not isinstance(kernel_op, kernel.KernelOp):

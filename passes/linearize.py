@@ -48,6 +48,7 @@ from uopc.dialects.upstream_fixes import install
 from uopc.passes.linearizer import Linearizer
 from uopc.passes.loop_checks import problem_of
 from uopc.passes.loop_dag import LoopDag
+from uopc.passes.range_input import check_kernel_over_ranges
 
 
 @dataclass(frozen=True)
@@ -92,14 +93,7 @@ def linearize_kernel(op: kernel.KernelOp) -> list[func.FuncOp]:
 def check_over_ranges(op: kernel.KernelOp) -> None:
     """Raise UopcError [not-over-ranges] for a kernel that is still on tensors, and
     [no-linear-form] for one that asks for what cannot be."""
-    for inner in op.block.ops:
-        if isinstance(inner, kernel.ReadOp | kernel.WriteOp):
-            raise UopcError(
-                "not-over-ranges",
-                f"kernel @{op.sym_name.data} is still on tensors",
-                hint="run rangeify before linearize",
-                location=location_of(op),
-            )
+    check_kernel_over_ranges(op, "linearize")
     problem = problem_of(LoopDag(op))
     if problem is not None:
         message, hint = problem

@@ -78,6 +78,7 @@ from uopc.passes.plan_storage import (
     storage_bytes,
     storage_of,
 )
+from uopc.passes.range_input import check_no_tensor_function
 from uopc.passes.scalar_builder import ScalarBuilder
 from uopc.passes.symbol_names import SymbolNames
 
@@ -88,13 +89,14 @@ Buffer = MemRefType[Attribute]
 class LowerPlanPass(ModulePass):
     """Turn plans into functions that call their kernels.
 
-    Raises UopcError [kernel-not-linear], [temp-not-placed] or [bad-result].
+    Raises UopcError [not-over-ranges], [kernel-not-linear], [temp-not-placed] or [bad-result].
     """
 
     name = "lower-plan"
     level_after: ClassVar[str] = "linear"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        check_no_tensor_function(op, "kernelize, rangeify and linearize", self.name)
         plans = [p for p in op.body.block.ops if isinstance(p, PlanOp)]
         for each in op.body.block.ops:
             if isinstance(each, KernelOp):

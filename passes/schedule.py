@@ -42,6 +42,7 @@ from uopc.dialects.schedule_text import Capture, Command, Split, schedule_text
 from uopc.passes.apply_schedule import apply_schedule, name_values
 from uopc.passes.cpu_targets import CpuTarget, cpu_target
 from uopc.passes.loop_dag import LoopDag, length_of, own_ranges
+from uopc.passes.range_input import check_module_over_ranges
 from uopc.passes.schedule_attention import attention_schedule
 from uopc.passes.schedule_blocks import block_schedule
 from uopc.passes.schedule_elementwise import elementwise_schedule
@@ -76,6 +77,7 @@ class SchedulePass(ModulePass):
     """Search by measuring, with so many of the best varied again in each round; 0 does not."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        check_module_over_ranges(op, self.name)
         if self.level not in (0, 1, 2):
             raise UopcError("bad-option", f"level is {self.level}", hint="expected 0, 1 or 2")
         if not 0 <= self.beam <= MOST_BEAM:

@@ -34,6 +34,7 @@ from uopc.dialects.kernel_control import IfOp, WhileOp
 from uopc.passes.loop_dag import LoopDag
 from uopc.passes.plan_storage import donated_inputs, storages_of
 from uopc.passes.prune_parameters import keep_operands, keep_parameters
+from uopc.passes.range_input import check_module_over_ranges
 
 Pair = tuple[int, int]
 """An input's and an output's position among the kernel's buffers."""
@@ -47,6 +48,7 @@ class WriteInPlacePass(ModulePass):
     level_after: ClassVar[str] = "uloop"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        check_module_over_ranges(op, self.name)
         plans = [_Lives(p) for p in op.body.block.ops if isinstance(p, PlanOp)]
         launches: dict[str, list[tuple[_Lives, LaunchOp]]] = {}
         for lives in plans:
