@@ -326,6 +326,8 @@ def _part(line: str, text: str) -> Part:
             raise bad_schedule(line, f"a part of {size} steps", "expected at least 1")
     elif options and options[0] == "":
         options.pop(0)
+    if options and re.fullmatch(r"[-+]?[0-9.]+", options[0]):  # -3 or 2.5, where a size belongs
+        raise bad_schedule(line, f"a part of {options[0]} steps", "expected a size of at least 1")
     if options:
         kind = _kind(line, options.pop(0))
     if options:
