@@ -323,7 +323,15 @@ def _reached(parser: LocatingParser | None) -> int:
 
 
 def _from_parse_error(error: ParseError, lines: LineTable) -> UopcError:
-    message = clip_message(error.msg)
+    at_end = error.span.start >= len(lines.text.rstrip())
+    message = clip_message(error.msg).strip()
+    hint = ""
+    if message == "in block definition":  # xDSL wants a block's label where no op follows
+        if at_end:
+            message = "expected '}' or another op; the file ends inside a region"
+            hint = "a '{' before this place is not closed"
+        else:
+            message = "expected an op, a block's label such as ^bb0, or '}'"
     if isinstance(error, MultipleSpansParseError):
         places = ", ".join(str(lines.location(span.start)) for span, _ in error.refs)
         message = f"{message}; {error.ref_text or 'see also'} {places}"
@@ -332,6 +340,7 @@ def _from_parse_error(error: ParseError, lines: LineTable) -> UopcError:
     return UopcError(
         "parse-error",
         message,
+        hint=hint,
         location=lines.location(start),
         excerpt=lines.excerpt(start, error.span.end),
     )
