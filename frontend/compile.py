@@ -298,6 +298,14 @@ def check_request(request: CompileRequest) -> None:
     _check("pipeline", type(request.pipeline).__name__, ("str",))
     if request.beam is not None and type(request.beam) is not int:
         _check("beam", repr(request.beam), ("a number from 0 on", "None"))
+    if request.beam is not None:
+        from uopc.passes.schedule_search import check_beam
+
+        check_beam(request.beam)
+    if request.target_cpu is not None and request.target_cpu != "native":
+        from uopc.passes.cpu_targets import cpu_target
+
+        cpu_target(request.target_cpu)
     if type(request.opt_level) is not int:
         _check("opt_level", repr(request.opt_level), ("0", "1", "2", "3"))
     if request.debug is not None and (

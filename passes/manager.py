@@ -146,6 +146,13 @@ def _apply(context: Context, module: ModuleOp, module_pass: ModulePass) -> None:
     except OSError as error:
         raise UopcError("pass-failed", clip_message(str(error)), pass_name=name) from error
     except Exception as error:
+        if str(error).endswith("mlir-opt is not available"):  # xDSL has no kind of its own for it
+            raise UopcError(
+                "missing-dependency",
+                f"the pass runs a program that is not there: {clip_message(str(error))}",
+                pass_name=name,
+                hint="install MLIR so that mlir-opt is on PATH, or leave the pass out",
+            ) from error
         raise InternalError(
             f"pass {name}", error, hint=f"--print-ir-before={name} shows what the pass got"
         ) from error

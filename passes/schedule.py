@@ -51,11 +51,10 @@ from uopc.passes.schedule_merged import merged_ranges
 from uopc.passes.schedule_products import product_schedule
 from uopc.passes.schedule_reductions import reduction_schedule
 from uopc.passes.schedule_rows import row_schedule
-from uopc.passes.schedule_search import best_schedule, measurer
+from uopc.passes.schedule_search import best_schedule, check_beam, measurer
 from uopc.passes.schedule_streams import stream_commands
 from uopc.passes.schedule_threads import thread_commands
 
-MOST_BEAM = 64
 SEARCHING_BEAM = 4
 
 
@@ -80,8 +79,7 @@ class SchedulePass(ModulePass):
         check_module_over_ranges(op, self.name)
         if self.level not in (0, 1, 2):
             raise UopcError("bad-option", f"level is {self.level}", hint="expected 0, 1 or 2")
-        if not 0 <= self.beam <= MOST_BEAM:
-            raise UopcError("bad-option", f"beam is {self.beam}", hint=f"expected 0 to {MOST_BEAM}")
+        check_beam(self.beam)
         target = cpu_target(self.target)
         beam = self.beam or (SEARCHING_BEAM if self.level == 2 else 0)
         who = measurer() if beam else None

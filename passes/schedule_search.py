@@ -24,10 +24,17 @@ from uopc.dialects.schedule_text import Command, parse_schedule, schedule_text
 from uopc.passes.apply_schedule import apply_schedule
 from uopc.passes.cpu_targets import CpuTarget
 
+MOST_BEAM = 64
 ROUNDS = 3
 MOST_CANDIDATES = 12
 """How many candidates a round measures for each of the beam's schedules, at most."""
 MOST_PART = 4096
+
+
+def check_beam(beam: int) -> None:
+    """Raise UopcError [bad-option] for a beam that is too narrow or too wide."""
+    if not 0 <= beam <= MOST_BEAM:
+        raise UopcError("bad-option", f"beam is {beam}", hint=f"expected 0 to {MOST_BEAM}")
 
 
 class Measurer(Protocol):

@@ -150,6 +150,7 @@ class UopcOptMain(xDSLOptMain):
         if not text and _is_model(args):
             text = _MODEL_PIPELINES.get(target.replace("_", "-"), "")
         passes = resolve_pipeline(text, self.available_passes)
+        _check_choices(args)
         if args.target_cpu is not None:
             passes = with_defaults(passes, "schedule", target=args.target_cpu)
         if args.beam is not None:
@@ -346,7 +347,7 @@ class UopcOptMain(xDSLOptMain):
         name = _find("target", request.name, self.available_targets)
         entry = self.available_targets[name]
         output = StringIO()
-        with _stage(f"target {name}"):
+        with _stage(f"target {name}", foreign=name not in target_factories()):
             if inspect.signature(entry).parameters:
                 cast("Callable[[ModuleOp, IO[str]], None]", entry)(prog, output)
             else:
@@ -394,13 +395,31 @@ def _onnx_frontend() -> Any:
     return OnnxFrontend
 
 
+def _check_choices(args: Any) -> None:
+    """Refuse a wrong --target-cpu or --beam whether or not a pass will look at it.
+
+    Raises UopcError [unknown-target] or [bad-option].
+    """
+    if args.target_cpu is not None:
+        from uopc.passes.cpu_targets import cpu_target
+
+        cpu_target(args.target_cpu)
+    if args.beam is not None:
+        from uopc.passes.schedule_search import check_beam
+
+        check_beam(args.beam)
+
+
 def _constant(pass_class: type[ModulePass]) -> Callable[[], type[ModulePass]]:
     return lambda: pass_class
 
 
 @contextmanager
-def _stage(name: str) -> Generator[None]:
-    """Turn exceptions of a frontend or target into UopcError or InternalError."""
+def _stage(name: str, *, foreign: bool = False) -> Generator[None]:
+    """Turn exceptions of a frontend or target into UopcError or InternalError.
+
+    A target that is `foreign` (xDSL's) asserts that it got what it can print.
+    """
     try:
         yield
     except (UopcError, ShrinkException):
@@ -413,10 +432,22 @@ def _stage(name: str) -> Generator[None]:
         ) from error
     except MemoryError as error:
         raise UopcError("out-of-memory", f"memory ran out in {name}") from error
+    except ModuleNotFoundError as error:
+        raise UopcError(
+            "missing-dependency",
+            f"{name} needs the Python package '{error.name}'",
+            hint=f"pip install {error.name}",
+        ) from error
     except (DiagnosticException, ImportError, OSError, ValueError, NotImplementedError) as error:
         words = clip_message(str(error)) or type(error).__name__
         raise UopcError("cannot-translate", f"{name}: {words}") from error
     except Exception as error:
+        if foreign and isinstance(error, AssertionError):
+            raise UopcError(
+                "cannot-translate",
+                f"{name} does not take this program",
+                hint="run passes that lower it to the ops which the target prints",
+            ) from error
         raise InternalError(name, error) from error
 
 

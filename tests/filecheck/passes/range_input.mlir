@@ -9,7 +9,7 @@
 // RUN: not uopc-opt %s -p kernelize,gpu-map 2>&1 | filecheck %s --check-prefix KERNEL
 // RUN: not uopc-opt %s -p kernelize,linearize 2>&1 | filecheck %s --check-prefix KERNEL
 
-// CHECK: not_over_ranges.mlir:[[#]]:1: error: function @f is still on tensors [not-over-ranges]
+// CHECK: range_input.mlir:[[#]]:1: error: function @f is still on tensors [not-over-ranges]
 // CHECK-NEXT: in pass: [[PASS:.*]]
 // CHECK-NEXT: hint: run kernelize and rangeify before [[PASS]]
 
