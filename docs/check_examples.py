@@ -36,6 +36,7 @@ DOCUMENTS = (
     "docs/schedules.md",
     "docs/training.md",
     "docs/errors.md",
+    "docs/c.md",
 )
 
 _BLOCK = re.compile(

@@ -205,7 +205,10 @@ def _comment_of(signature: Signature) -> list[str]:
     for t, parameter in zip(types, signature.parameters, strict=True):
         if is_memref(t):
             sizes = "x".join("?" if n < 0 else str(n) for n in t.get_shape())
-            shapes.append(f"{parameter.name}: {sizes + ' ' if sizes else ''}{t.element_type}")
+            what = f"{sizes + ' ' if sizes else ''}{t.element_type}"
+            if parameter.name == "workspace":  # as lower-plan calls it
+                what = f"{sizes} bytes, aligned to 64"
+            shapes.append(f"{parameter.name}: {what}")
     return lines + (comment("; ".join(shapes)) if shapes else [])
 
 
@@ -281,10 +284,11 @@ def _select(p: FunctionPrinter, op: arith.SelectOp) -> None:
         select_buffer(p, op)
         return
     # A load inside of `c ? a : b` happens under a condition, which vectorizers handle worse, and
-    # GCC before 14 wrongly (c_guards.py): in a variable it happens always, as the op says.
+    # GCC before 14 wrongly (c_guards.py): in a variable it happens always, as the op says. So does
+    # arithmetic of floats, which without -fno-trapping-math would stay there.
     for value in (op.lhs, op.rhs):
         held = p.values.get(value)
-        if isinstance(held, Expr) and held.reads:
+        if isinstance(held, Expr) and (held.reads or (held.type.is_float and not held.is_atom)):
             p.atom(value)
     _PLAIN[arith.SelectOp](p, op)
 

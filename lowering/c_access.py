@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import BoolAttr
 
 from uopc.dialects.memref_extensions import PrefetchOp
 from uopc.lowering.c_address import element, pointer
+from uopc.lowering.c_guards import load_alone
 from uopc.lowering.c_lanes import INLINE, as_mask, converted, lanes_of, vector_expr
 from uopc.lowering.c_style import FunctionPrinter
 from uopc.lowering.c_types import PRIMARY, UNARY, Buffer, Expr, Lanes
@@ -200,15 +201,19 @@ def masked_load(p: FunctionPrinter, op: vector.MaskedLoadOp) -> None:
     name = f"masked_load_{_kind(lanes)}{t}"
     value = f"({lanes.element.ctype})-p[lane]" if lanes.is_mask else "p[lane]"
     body = f"""    for (int lane = 0; lane < {lanes.count}; lane++)
-        if (mask[lane])
+        if (mask[lane]) {{
+            {load_alone(p)}();
             other[lane] = {value};
+        }}
     return other;"""
     if (form := _masked_form(lanes)) is not None:
-        select = select_helper(p, lanes)
-        body = f"""#if defined(__AVX__)
+        read = f"({t})read"
+        if lanes.bytes < 64:
+            read = f"{select_helper(p, lanes)}(mask, {read}, other)"
+        body = f"""#if {form.condition}
 {form.types}
-    whole read = __builtin_ia32_maskload{form.suffix}((const whole *)p, (bits)mask);
-    return {select}(mask, ({t})read, other);
+    whole read = {form.load};
+    return {read};
 #else
 {body}
 #endif"""
@@ -235,23 +240,44 @@ def _kind(lanes: Lanes) -> str:
 
 @dataclass(frozen=True)
 class MaskedForm:
-    """The x86 instruction that loads or stores the lanes of a mask."""
+    """The x86 instructions that load and store the lanes of a mask."""
 
-    suffix: str
+    condition: str
+    """Where the compiler's builtins are there."""
     types: str
-    """The vector types that the compilers' builtins take: `whole` of data, `bits` of mask."""
+    """The vector types that they take: `whole` of data, `bits` of mask."""
+    load: str
+    """Of `p`, `mask` and, in the widest, `other`."""
+    store: str
+    """Of `p`, `mask` and `v`."""
 
 
 def _masked_form(lanes: Lanes) -> MaskedForm | None:
     if lanes.is_mask or lanes.count != lanes.width:
         return None
-    if lanes.element.size not in (4, 8) or lanes.bytes not in (16, 32):
+    if lanes.element.size not in (4, 8) or lanes.bytes not in (16, 32, 64):
         return None
     wide = lanes.element.size == 8
-    suffix = ("pd" if wide else "ps") + ("256" if lanes.bytes == 32 else "")
     size = f"__attribute__((vector_size({lanes.bytes}), may_alias))"
     types = f"    typedef {'double' if wide else 'float'} whole {size};\n"
-    return MaskedForm(suffix, types + f"    typedef {'long long' if wide else 'int'} bits {size};")
+    types += f"    typedef {'long long' if wide else 'int'} bits {size};"
+    if lanes.bytes < 64:
+        suffix = ("pd" if wide else "ps") + ("256" if lanes.bytes == 32 else "")
+        return MaskedForm(
+            "defined(__AVX__)",
+            types,
+            f"__builtin_ia32_maskload{suffix}((const whole *)p, (bits)mask)",
+            f"__builtin_ia32_maskstore{suffix}((whole *)p, (bits)mask, (whole)v)",
+        )
+    element = ("double" if wide else "float") + " __attribute__((may_alias))"
+    suffix, compare = ("pd", "q") if wide else ("ps", "d")
+    chosen = f"__builtin_ia32_cmp{compare}512_mask((bits)mask, (bits){{0}}, 4, -1)"
+    return MaskedForm(
+        "defined(__AVX512F__) && !defined(__clang__)",
+        f"{types}\n    typedef {element} item;",
+        f"__builtin_ia32_loadu{suffix}512_mask((const item *)p, (whole)other, {chosen})",
+        f"__builtin_ia32_storeu{suffix}512_mask((item *)p, (whole)v, {chosen})",
+    )
 
 
 def masked_store(p: FunctionPrinter, op: vector.MaskedStoreOp) -> None:
@@ -267,12 +293,14 @@ def masked_store(p: FunctionPrinter, op: vector.MaskedStoreOp) -> None:
     name = f"masked_store_{_kind(lanes)}{t}"
     stored = "(uint8_t)(v[lane] & 1)" if lanes.is_mask else "v[lane]"
     body = f"""    for (int lane = 0; lane < {lanes.count}; lane++)
-        if (mask[lane])
-            p[lane] = {stored};"""
+        if (mask[lane]) {{
+            {load_alone(p)}();
+            p[lane] = {stored};
+        }}"""
     if (form := _masked_form(lanes)) is not None:
-        body = f"""#if defined(__AVX__)
+        body = f"""#if {form.condition}
 {form.types}
-    __builtin_ia32_maskstore{form.suffix}((whole *)p, (bits)mask, (whole)v);
+    {form.store};
 #else
 {body}
 #endif"""

@@ -2,8 +2,10 @@
 
 Of neighbours loaded under conditions, `if (c) { a = x[2*i]; b = x[2*i + 1]; }`, unrolled or
 in a short loop, it takes the mask of the wrong lanes (GCC bug 114375, mended in 12.4, 13.3
-and 14). Nothing but an asm statement keeps its vectorizer from them, and costs nothing else: loops
-of which every step loads under a condition once are left alone, and so are other compilers.
+and 14); and a loop over the lanes of a mask becomes a masked load whose address moves on with the
+loop around it. Nothing but an asm statement keeps its vectorizer from them, and costs nothing
+else: loops of which every step loads under a condition once are left alone, and so are other
+compilers.
 """
 
 from __future__ import annotations
@@ -26,6 +28,11 @@ _TEXT = f"""\
 #endif"""
 
 
+def load_alone(p: FunctionPrinter) -> str:
+    """The name of what keeps the statements around it from that vectorizer."""
+    return p.prelude.need(_NAME, lambda _: _TEXT)
+
+
 def keep_loads_alone(p: FunctionPrinter, op: scf.IfOp) -> None:
     """Print, as the first statement under a condition, what loads there need."""
     loaded = {load.memref for load in _loads(op)}
@@ -37,7 +44,7 @@ def keep_loads_alone(p: FunctionPrinter, op: scf.IfOp) -> None:
     if around is None:
         return
     if _is_short(around) or any(_repeats(around, buffer) for buffer in loaded):
-        p.statement(f"{p.prelude.need(_NAME, lambda _: _TEXT)}();")
+        p.statement(f"{load_alone(p)}();")
 
 
 def _repeats(around: scf.ForOp, buffer: SSAValue) -> bool:

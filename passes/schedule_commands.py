@@ -203,6 +203,8 @@ class _Tile(LoopRewriter):
         self.value = find_value(op, command.value, command)
         self.over = [find_range(op, name, command) for name in command.over]
         check_fresh(op, command.names, command)
+        if isinstance(self.value.owner, loop.TileOp):
+            raise bad_schedule(command, f"'{command.value}' is a tile already")
         free = self.dag.free[self.value]
         for range_op in self.over:
             if range_op not in free:
@@ -322,6 +324,11 @@ class _Merge(LoopRewriter):
                       for r in (self.outer, self.inner)]  # fmt: skip
             if inside[0] != inside[1]:
                 raise bad_schedule(command, "the ranges belong to different loops")
+        for binder in self.dag.position:
+            if isinstance(binder, loop.ReduceOp | loop.TileOp):
+                own = own_ranges(binder)
+                if (self.outer in own) != (self.inner in own):
+                    raise bad_schedule(command, "the ranges belong to different loops")
         if isinstance(_tiles_over(op, self.outer.result), loop.TileOp):
             raise bad_schedule(command, "the ranges of a tile cannot be merged")
         if self.leaf(self.inner).end.bounds[0] < 1:

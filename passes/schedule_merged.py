@@ -28,6 +28,7 @@ from uopc.passes.schedule_facts import (
     steps_along,
     stores,
 )
+from uopc.passes.schedule_names import FreshNames
 
 _GAIN = 1.05
 """Rows are merged from this gain on: what a panel of one row computes beyond its edge."""
@@ -68,16 +69,28 @@ def merged_ranges(dag: LoopDag) -> list[Command]:
     accesses = [o for o in dag.position if isinstance(o, loop.LoadOp | loop.StoreOp)]
     found: list[Command] = []
     for ranges in (own, left - right, right - left):
-        first, name = None, ""
-        for inner in in_order(dag, ranges):
-            if first is not None and _count_neighbours(dag, accesses, first, inner):
-                merged = f"{name}{name_of(inner)}"
-                found.append(Merge(name, name_of(inner), merged))
-                name = merged
-            else:
-                name = name_of(inner)
-            first = inner
+        found += merged_chain(dag, accesses, in_order(dag, ranges))[0]
     return found
+
+
+def merged_chain(
+    dag: LoopDag, accesses: Iterable[loop.AccessOp], ranges: Iterable[loop.RangeOp]
+) -> tuple[list[Command], list[str]]:
+    """What makes one of successive ranges where some accesses count neighbours by them; and the
+    names of the ranges that there are then."""
+    found: list[Command] = []
+    names: list[str] = []
+    fresh = FreshNames(op.result.name_hint for op in dag.position if isinstance(op, loop.RangeOp))
+    last = None
+    for inner in ranges:
+        name = name_of(inner)
+        if last is not None and _count_neighbours(dag, accesses, last, inner):
+            outer, inner_name = names.pop(), name
+            name = fresh.fresh(f"{outer}{inner_name}")
+            found.append(Merge(outer, inner_name, name))
+        names.append(name)
+        last = inner
+    return found, names
 
 
 def _count_neighbours(

@@ -40,7 +40,7 @@ from uopc.passes.schedule_facts import (
     stores,
     widened_name,
 )
-from uopc.passes.schedule_merged import rows_to_merge
+from uopc.passes.schedule_merged import merged_chain, rows_to_merge
 
 _MOST_PANEL_BYTES = 1 << 21
 _STRIP_TILES = 8
@@ -81,6 +81,8 @@ def product_schedule(dag: LoopDag, reduction: loop.ReduceOp, target: CpuTarget) 
     rows = free_left - free_right
     if not rows or not own:
         return []
+    if not own <= dag.free[left] & dag.free[right]:
+        return []  # a sum of one factor only, times the other
     lanes = target.vector_bytes * 8 // row.bits
     return _Product(dag, reduction, left, right, across, rows, own, lanes, target).commands()
 
@@ -150,10 +152,14 @@ class _Product:
                 for load in loads_of(dag, [self.right])
             )
             found.append(self._columns(f"p{j}", f"p{j}", vectors, vector=neighbours))
+        merges, depth = self._merged_depth() if packed else ([], [name_of(r) for r in self.own])
+        found += merges
         if short := self._short_range():
-            found.append(Mark(short, "unroll"))
             if packed:
                 found.append(Mark(panel.pop(), "unroll"))
+            if short in depth:
+                found.append(Mark(short, "unroll"))
+                depth.remove(short)
         if packed and self._packs_rows(count, tile_rows):
             return [*found, *self._strip(i, f"{j}0", tile_rows, panel)]
         if tile_rows > 1:
@@ -162,7 +168,7 @@ class _Product:
         if self.left.type != self.reduction.values[0].type:
             strip = self._widen_rows(found, f"{i}1" if tile_rows > 1 else None)
         rows = [i if tile_rows == 1 else f"{i}0", *strip]
-        found.append(Order(tuple(self._order(rows, f"{j}0", panel))))
+        found.append(Order(tuple(self._order(rows, f"{j}0", panel, depth))))
         return found
 
     def _merged_rows(self) -> tuple[loop.RangeOp, int] | None:
@@ -197,15 +203,27 @@ class _Product:
         if lanes > 2 and all(is_neighbours(self.dag, load, self.across) for load in loads):
             parts = (Part(f"p{x}1", None, "unroll"), Part(f"p{x}2", lanes, "vector"))
             found.append(Split(panel.pop(), parts))
+        merges, depth = self._merged_depth()
+        found += merges
         if short := self._short_range():
-            found += [Mark(short, "unroll"), Mark(f"p{short}", "unroll")]
+            found.append(Mark(f"p{short}", "unroll"))
             panel.remove(f"p{short}")
+            if short in depth:
+                found.append(Mark(short, "unroll"))
+                depth.remove(short)
         if tile_rows > 1:
             found.append(Split(i, (Part(f"{i}0", None, None), Part(f"{i}1", tile_rows, "unroll"))))
         down = i if tile_rows == 1 else f"{i}0"
-        order = self._order([f"{x}0", down], f"{y}0", panel)
+        order = self._order([f"{x}0", down], f"{y}0", panel, depth)
         found.append(Order(tuple(n for n in order if n != y)))
         return found
+
+    def _merged_depth(self) -> tuple[list[Command], list[str]]:
+        """What makes the sum's ranges one where rows count neighbours by them, as the panel does:
+        one long loop; and the ranges that there are then."""
+        if self.left.type != self.reduction.values[0].type:
+            return [], [name_of(r) for r in self.own]  # halves are widened range by range
+        return merged_chain(self.dag, loads_of(self.dag, [self.left]), self.own)
 
     def _short_range(self) -> str | None:
         """The innermost range of the sum where it is a short one behind others, as a window's
@@ -332,12 +350,11 @@ class _Product:
             return value.name_hint
         return widened_name(value) or ""  # the panel holds halves widened
 
-    def _order(self, rows: list[str], j: str, panel: list[str]) -> list[str]:
+    def _order(self, rows: list[str], j: str, panel: list[str], depth: list[str]) -> list[str]:
         """Ranges that both factors share, then those of the panel, then rows, then the depth."""
         free = self.dag.free[self.reduction.results[0]]
         others = in_order(self.dag, free - {self.down, self.across})
         right = self.dag.free[self.right]
         outer = [name_of(r) for r in others if r in right]
         inner = [name_of(r) for r in others if r not in right]
-        depth = [name_of(r) for r in self.own if name_of(r) != self._short_range()]
         return [*outer, j, *panel, *inner, *rows, *depth]

@@ -26,6 +26,7 @@ FAMILIES = {
     "queries": Family(attend, lambda n: [(n, 5), (33, 5), (33, 7)], schedule="capture"),
     "keys": Family(attend, lambda n: [(18, 5), (n, 5), (n, 7)], schedule="capture"),
     "depth": Family(attend, lambda n: [(17, n), (16, n), (16, 3)], schedule="capture"),
+    "depth of one": Family(attend, lambda n: [(3, n, 1)] * 3, "f64"),
     "causal": Family(causal, lambda n: [(2, n, 4)] * 3, schedule="bound"),
     "masked": Family(masked, lambda n: [(n, 3), (19, 3), (19, 4), (n, 19)], "f64"),
 }

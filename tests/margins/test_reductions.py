@@ -22,6 +22,9 @@ FAMILIES = {
     "truth values": Family(lambda x: (x > 50).any(1), lambda n: [(3, n)], "i32"),
     "positions in rows": Family(lambda x: x.argmax(1), lambda n: [(5, n)]),
     "positions in columns": Family(lambda x: x.argmin(0), lambda n: [(5, n)], "i64"),
+    "distances": Family(
+        lambda x, y: (x.unsqueeze(2) - y.unsqueeze(1)).abs().sum(2), lambda n: [(3, n), (3, n)]
+    ),
     "variances": Family(lambda x: x.var(1), lambda n: [(5, n + 1)]),
     "sums so far": Family(lambda x: x.cumsum(1), lambda n: [(3, n)]),
     "largest of a window": Family(lambda x: x.max_pool2d(3, 2, padding=1), lambda n: [(2, 5, n)]),

@@ -90,7 +90,7 @@ func.func @wrap(%a: i32, %b: i32, %c: i8) -> i32 {
 
 // HEADER: #ifndef UOPC_MAIN__H
 // HEADER: extern "C" {
-// HEADER: /* for_: 4x8 f32; out0: 4 f32; workspace: 64 i8 */
+// HEADER: /* for_: 4x8 f32; out0: 4 f32; workspace: 64 bytes, aligned to 64 */
 // HEADER-NEXT: void main_(int64_t n, const float *for_, float *out0, int8_t *workspace);
 // HEADER: int32_t wrap(int32_t a, int32_t b, int8_t c);
 
