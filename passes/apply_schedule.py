@@ -23,6 +23,7 @@ attribute goes: what it said is now the kernel itself.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -49,6 +50,8 @@ from uopc.passes.loop_dag import LoopDag
 from uopc.passes.range_input import check_module_over_ranges
 from uopc.passes.schedule_commands import apply_command
 
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
 
 @dataclass(frozen=True)
 class ApplySchedulePass(ModulePass):
@@ -69,6 +72,7 @@ def apply_schedule(op: kernel.KernelOp, schedule: str) -> None:
     """Apply a schedule to a kernel over ranges. Raises UopcError [bad-schedule]."""
     printed = _printed_names(op)
     name_values(op)
+    in_text = _names_in_text(printed)
     try:
         for command in parse_schedule(schedule):
             apply_command(op, _as_named(command, printed))
@@ -77,8 +81,23 @@ def apply_schedule(op: kernel.KernelOp, schedule: str) -> None:
                 raise bad_schedule(command, *problem)
     except UopcError as error:
         error.location = error.location or location_of(op)
-        error.message = f"kernel @{op.sym_name.data}: {error.message}"
+        error.hint = _as_in_text(error.hint, in_text)
+        error.message = f"kernel @{op.sym_name.data}: {_as_in_text(error.message, in_text)}"
         raise
+
+
+def _names_in_text(printed: dict[str, SSAValue]) -> dict[str, str]:
+    """For values of a name of their own that differs from the text's: the text's."""
+    return {
+        value.name_hint: name
+        for name, value in printed.items()
+        if isinstance(value, OpResult) and value.name_hint is not None and value.name_hint != name
+    }
+
+
+def _as_in_text(words: str, in_text: dict[str, str]) -> str:
+    """What an error says, with values called as the text calls them."""
+    return _WORD.sub(lambda found: in_text.get(found[0], found[0]), words)
 
 
 def _printed_names(op: kernel.KernelOp) -> dict[str, SSAValue]:

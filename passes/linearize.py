@@ -90,10 +90,27 @@ def linearize_kernel(op: kernel.KernelOp) -> list[func.FuncOp]:
     return [Linearizer(op).function()]
 
 
+def _check_machine(op: kernel.KernelOp) -> None:
+    """Raise UopcError [bad-schedule] for ranges of a GPU in a kernel that is for a CPU."""
+    if op.target is not None and op.target.data == "cuda":
+        return
+    for inner in op.block.ops:
+        if isinstance(inner, loop.RangeOp) and (kind := inner.kind.data) in ("block", "lane"):
+            raise UopcError(
+                "bad-schedule",
+                f"kernel @{op.sym_name.data}: '{inner.result.name_hint or 'a range'}' is of kind "
+                f"{kind}, which a GPU has, and the kernel is for a CPU",
+                hint="expected loop, unroll, vector or thread; for a GPU run gpu-map before "
+                "apply-schedule",
+                location=location_of(op),
+            )
+
+
 def check_over_ranges(op: kernel.KernelOp) -> None:
     """Raise UopcError [not-over-ranges] for a kernel that is still on tensors, and
     [no-linear-form] for one that asks for what cannot be."""
     check_kernel_over_ranges(op, "linearize")
+    _check_machine(op)
     problem = problem_of(LoopDag(op))
     if problem is not None:
         message, hint = problem
