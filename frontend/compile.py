@@ -290,6 +290,21 @@ def _load_for_cuda(lowered: Lowered, request: CompileRequest, start: float) -> P
     return executable
 
 
+def check_choices(target_cpu: str | None, beam: int | None) -> None:
+    """Refuse a wrong CPU target or beam whether or not a pass will look at it.
+
+    Raises UopcError [unknown-target] or [bad-option].
+    """
+    if beam is not None:
+        from uopc.passes.schedule_search import check_beam
+
+        check_beam(beam)
+    if target_cpu is not None and target_cpu != "native":
+        from uopc.passes.cpu_targets import cpu_target
+
+        cpu_target(target_cpu)
+
+
 def check_request(request: CompileRequest) -> None:
     """Raise UopcError [bad-option] for an option of a wrong type or value."""
     _check("target", request.target, TARGETS)
@@ -298,14 +313,7 @@ def check_request(request: CompileRequest) -> None:
     _check("pipeline", type(request.pipeline).__name__, ("str",))
     if request.beam is not None and type(request.beam) is not int:
         _check("beam", repr(request.beam), ("a number from 0 on", "None"))
-    if request.beam is not None:
-        from uopc.passes.schedule_search import check_beam
-
-        check_beam(request.beam)
-    if request.target_cpu is not None and request.target_cpu != "native":
-        from uopc.passes.cpu_targets import cpu_target
-
-        cpu_target(request.target_cpu)
+    check_choices(request.target_cpu, request.beam)
     if type(request.opt_level) is not int:
         _check("opt_level", repr(request.opt_level), ("0", "1", "2", "3"))
     if request.debug is not None and (

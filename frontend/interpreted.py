@@ -19,6 +19,7 @@ from uopc.dialects.errors import UopcError
 from uopc.dialects.kernel import PlanOp
 from uopc.dialects.sizes import sizes_of, symbols_in
 from uopc.dialects.tensor_elementwise import element_of, tensor_of
+from uopc.frontend.resume import is_private
 from uopc.interpreters.programs import Input, Program, programs
 from uopc.interpreters.tensor import find_function, run_function
 from uopc.lowering.describe import describe_plan
@@ -111,7 +112,7 @@ def _chosen(module: ModuleOp, function: str | None) -> str:
         op.sym_name.data
         for op in module.body.block.ops
         if isinstance(op, PlanOp)
-        or (isinstance(op, FuncOp) and op.body.blocks and not _is_private(op))
+        or (isinstance(op, FuncOp) and op.body.blocks and not is_private(op))
     ]
     if len(names) == 1:
         return names[0]
@@ -122,10 +123,6 @@ def _chosen(module: ModuleOp, function: str | None) -> str:
         if names
         else "expected a func.func on tensors",
     )
-
-
-def _is_private(op: FuncOp) -> bool:
-    return op.sym_visibility is not None and op.sym_visibility.data == "private"
 
 
 def describe_function(op: FuncOp) -> Plan:

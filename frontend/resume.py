@@ -55,7 +55,7 @@ def kernels_are_linear(module: ModuleOp) -> bool:
 def nothing_left(module: ModuleOp) -> UopcError | None:
     """The error for a module that has been lowered to the end, or None if it was not."""
     for op in module.body.block.ops:
-        if not isinstance(op, FuncOp) or not op.body.blocks or _is_private(op):
+        if not isinstance(op, FuncOp) or not op.body.blocks or is_private(op):
             continue
         if any(isinstance(a.type, MemRefType) for a in op.body.blocks[0].args):
             return UopcError(
@@ -93,5 +93,6 @@ def _on_tensors(op: Operation) -> bool:
     return any(isinstance(each, TensorType) for each in types)
 
 
-def _is_private(op: FuncOp) -> bool:
+def is_private(op: FuncOp) -> bool:
+    """Whether a function is for others of the module only."""
     return op.sym_visibility is not None and op.sym_visibility.data == "private"

@@ -150,7 +150,9 @@ class UopcOptMain(xDSLOptMain):
         if not text and _is_model(args):
             text = _MODEL_PIPELINES.get(target.replace("_", "-"), "")
         passes = resolve_pipeline(text, self.available_passes)
-        _check_choices(args)
+        from uopc.frontend.compile import check_choices
+
+        check_choices(args.target_cpu, args.beam)
         if args.target_cpu is not None:
             passes = with_defaults(passes, "schedule", target=args.target_cpu)
         if args.beam is not None:
@@ -393,21 +395,6 @@ def _onnx_frontend() -> Any:
     from uopc.frontend.onnx_frontend import OnnxFrontend
 
     return OnnxFrontend
-
-
-def _check_choices(args: Any) -> None:
-    """Refuse a wrong --target-cpu or --beam whether or not a pass will look at it.
-
-    Raises UopcError [unknown-target] or [bad-option].
-    """
-    if args.target_cpu is not None:
-        from uopc.passes.cpu_targets import cpu_target
-
-        cpu_target(args.target_cpu)
-    if args.beam is not None:
-        from uopc.passes.schedule_search import check_beam
-
-        check_beam(args.beam)
 
 
 def _constant(pass_class: type[ModulePass]) -> Callable[[], type[ModulePass]]:

@@ -17,12 +17,17 @@ from uopc.runtime.library import load_library
 
 BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 
-COUNTING = r"""
+HOST = r"""
 #include <stdint.h>
 typedef void (*part_body)(void *, int64_t);
 typedef void (*part_runner)(int64_t, part_body, void *);
 static part_runner run;
 void use_threads(part_runner runner) { run = runner; }
+"""
+
+COUNTING = (
+    HOST
+    + r"""
 static void add_one(void *context, int64_t part) { ((int32_t *)context)[part] += 1; }
 void count_parts(int64_t count, int32_t *out)
 {
@@ -33,14 +38,12 @@ void count_parts(int64_t count, int32_t *out)
             add_one(out, part);
 }
 """
+)
 
-WHO_RAN = r"""
-#include <pthread.h>
-#include <stdint.h>
-typedef void (*part_body)(void *, int64_t);
-typedef void (*part_runner)(int64_t, part_body, void *);
-static part_runner run;
-void use_threads(part_runner runner) { run = runner; }
+WHO_RAN = (
+    "#include <pthread.h>\n"
+    + HOST
+    + r"""
 static void note(void *context, int64_t part)
 {
     for (volatile int k = 0; k < 50000; k++)
@@ -56,6 +59,7 @@ void who_ran(int64_t count, uint64_t *out)
             note(out, part);
 }
 """
+)
 
 
 @pytest.fixture
