@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
 
-UPSTREAM = frozenset({"builtin", "func", "scf", "memref", "arith", "math", "vector", "gpu", "cf"})
+UPSTREAM = frozenset(
+    {"builtin", "func", "scf", "memref", "arith", "math", "vector", "gpu", "cf", "x86vector"}
+)
 """The dialects of the linear form."""
 
 

@@ -6,7 +6,9 @@
     read     ::= %v = read %t[E, …] : M             an element of a tile
     store    ::= store %v, %b[E, …] WHERE? : M      at most once an element
     update   ::= update OP %v, %b[E, …] WHERE? : M  combine into the element, in order of ranges
+    pair     ::= %p = pair %v, %w : bf16        two of bf16 in an i32, the first below
     reduce   ::= %r = reduce OP %v over (%j, …) : T
+               | %r = reduce dot %p, %q over (%j, …) : i32 -> f32
                | %r:n = reduce %a, … init %x, … over (%j, …) { ^(acc…, new…): … yield } : T, …
     tile     ::= %t = tile %v over (%i, …) SPACE : M   the values at all %i, in a local buffer
     index    ::= %x = index E : T                   an index as a number
@@ -17,7 +19,7 @@
     ASK      ::= prefetch [E, …]                    a place that a later step reads: a hint
     E        ::= affine over %ranges, sizes, and values: %i * 8 + %j floordiv 3 - 1
     KIND     ::= loop | reduce | unroll | vector | thread | block | lane
-    OP       ::= add | mul | max | min | umax | umin | and | or | xor | fma   (update: also set)
+    OP       ::= add | mul | max | min | umax | umin | and | or | xor | fma   (update: set, no fma)
 
 Scalar arith and math stand between. A reduction's range is its own; a value's free ranges say
 where it varies. linearize chooses the loops.
@@ -26,7 +28,7 @@ where it varies. linearize chooses the loops.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -34,13 +36,18 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     StringAttr,
+    bf16,
+    f32,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, Dialect, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.irdl import (
+    AnyAttr,
     AttrSizedOperandSegments,
     IRDLOperation,
+    VarConstraint,
     irdl_op_definition,
     operand_def,
     opt_prop_def,
@@ -64,6 +71,7 @@ from uopc.dialects.index_text import (
     print_index_expression,
 )
 from uopc.dialects.loop_access import COMBINE_KINDS as COMBINE_KINDS
+from uopc.dialects.loop_access import PRODUCT_KINDS as PRODUCT_KINDS
 from uopc.dialects.loop_access import UPDATE_KINDS as UPDATE_KINDS
 from uopc.dialects.loop_access import AccessOp as AccessOp
 from uopc.dialects.loop_access import ElementOp as ElementOp
@@ -213,7 +221,7 @@ class ReduceOp(IRDLOperation):
         init: Sequence[SSAValue] = (),
         combiner: Region | None = None,
     ):
-        types = [values[0].type] if kind is not None else [v.type for v in init]
+        types = [v.type for v in init] if kind is None else [_sum_type(kind, values[0].type)]
         super().__init__(
             operands=[list(values), list(init), list(over)],
             result_types=[types],
@@ -228,7 +236,7 @@ class ReduceOp(IRDLOperation):
             check_kind(self.kind.data, COMBINE_KINDS)
             if types:
                 check_combination(self.kind.data, COMBINE_KINDS, types[0])
-            count = 2 if self.kind.data == "fma" else 1
+            count = 2 if self.kind.data in PRODUCT_KINDS else 1
             if len(types) != count or len(set(types)) != 1:
                 raise VerifyException(
                     f"reduce {self.kind.data}: expected {count} values of one type, got "
@@ -236,7 +244,7 @@ class ReduceOp(IRDLOperation):
                 )
             if self.init or self.combiner.blocks:
                 raise VerifyException("a reduce of a kind has no init and no region")
-            expected = types[:1]
+            expected = [_sum_type(self.kind.data, types[0])]
         else:
             if not self.combiner.blocks:
                 raise VerifyException("a reduce without a kind needs a region")
@@ -277,6 +285,9 @@ class ReduceOp(IRDLOperation):
         if self.init:
             printer.print_string(" -> ")
             printer.print_list([v.type for v in self.init], printer.print_attribute)
+        elif self.kind is not None and self.kind.data == "dot":
+            printer.print_string(" -> ")
+            printer.print_attribute(self.results_[0].type)
 
     @classmethod
     def parse(cls, parser: Parser) -> ReduceOp:
@@ -298,6 +309,11 @@ class ReduceOp(IRDLOperation):
         types = parser.parse_comma_separated_list(none, parser.parse_type)
         if kind is not None:
             types = types * len(values)
+        if kind == "dot":
+            parser.parse_punctuation("->")
+            position = parser.pos
+            if (sum_type := parser.parse_type()) != f32:
+                parser.raise_error(f"a sum of pairs of bf16 is f32, got {sum_type}", position)
         init_types: list[Attribute] = []
         if init:
             parser.parse_punctuation("->")
@@ -313,6 +329,34 @@ class ReduceOp(IRDLOperation):
         )
         op.attributes.update(attributes)
         return op
+
+
+def _sum_type(kind: str, value: Attribute) -> Attribute:
+    """What a reduction of a kind gives: the type that it combines, of pairs of bf16 f32."""
+    return f32 if kind == "dot" else value
+
+
+@irdl_op_definition
+class PairOp(IRDLOperation):
+    """`%p = uloop.pair %v, %w : bf16`: two numbers of bf16 in an i32, the first in its low half.
+
+    `reduce dot` takes them, one of each factor: it adds two products a step."""
+
+    T: ClassVar[VarConstraint[Attribute]] = VarConstraint("T", AnyAttr())
+
+    name = "uloop.pair"
+    low = operand_def(T)
+    high = operand_def(T)
+    result = result_def(i32)
+    traits = traits_def(Pure())
+    assembly_format = "$low `,` $high attr-dict `:` type($low)"
+
+    def __init__(self, low: SSAValue, high: SSAValue):
+        super().__init__(operands=[low, high], result_types=[i32])
+
+    def verify_(self) -> None:
+        if self.low.type != bf16:
+            raise VerifyException(f"a pair is of bf16, got {self.low.type}")
 
 
 @irdl_op_definition
@@ -413,8 +457,8 @@ class TileOp(IRDLOperation):
 ULoop = Dialect(
     "uloop",
     [
-        RangeOp, LoadOp, ReadOp, StoreOp, UpdateOp, ReduceOp, YieldOp, TileOp, IndexOp, ValueOp,
-        ValidOp, GuardOp,
+        RangeOp, LoadOp, ReadOp, StoreOp, UpdateOp, PairOp, ReduceOp, YieldOp, TileOp, IndexOp,
+        ValueOp, ValidOp, GuardOp,
     ],
     [],
 )  # fmt: skip

@@ -36,9 +36,12 @@ from xdsl.utils.exceptions import VerifyException
 from uopc.dialects.element_types import element_type
 from uopc.dialects.index_text import parse_expression_list, print_expression_list
 
-COMBINE_KINDS = ("add", "mul", "max", "min", "umax", "umin", "and", "or", "xor", "fma")
+_UPDATED = ("add", "mul", "max", "min", "umax", "umin", "and", "or", "xor")
+COMBINE_KINDS = (*_UPDATED, "fma", "dot")
 """Integers are signless: max and min compare signed numbers, umax and umin unsigned ones."""
-UPDATE_KINDS = ("set", *COMBINE_KINDS[:-1])
+UPDATE_KINDS = ("set", *_UPDATED)
+PRODUCT_KINDS = ("fma", "dot")
+"""Kinds that sum products of two values."""
 
 BIT_KINDS = ("and", "or", "xor")
 """Kinds that floats do not have."""
@@ -82,6 +85,8 @@ def check_combination(kind: str, kinds: Sequence[str], element: Attribute) -> No
     row = element_type(element)
     if row is None:
         raise VerifyException(f"element type {element} is not supported")
+    if kind == "dot" and row.name != "i32":
+        raise VerifyException(f"kind dot is for pairs of bf16, each an i32, got {element}")
     if row.is_float and kind in (*BIT_KINDS, "umax", "umin"):
         raise VerifyException(f"kind {kind} is for integers, got {element}")
 

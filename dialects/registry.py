@@ -23,9 +23,10 @@ FOREIGN_DIALECTS: dict[str, str] = {
     "chlo": "uopc.dialects.stablehlo:CHLO",
     "sdy": "uopc.dialects.sdy:SDY",
     "stablehlo": "uopc.dialects.stablehlo:StableHLO",
+    "x86vector": "uopc.dialects.x86vector:X86Vector",
 }
-"""Dialects of others that uopc reads. Only uopc's own tools have them: other projects bring
-dialects of these names, and a clash would break every tool in the environment."""
+"""Dialects of others that uopc reads and writes. Only uopc's own tools have them: other projects
+bring dialects of these names, and a clash would break every tool in the environment."""
 
 
 def load_object(path: str) -> Any:

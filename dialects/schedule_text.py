@@ -2,6 +2,7 @@
 
     schedule ::= command ((";" | newline) command)*
     command  ::= contract                                sums of products fuse their multiply-add
+               | pair R as R'                            sums of products of bf16 go in twos along R
                | split R = R0(:KIND)? R1:N(:KIND)? …     R is R0*N… + R1*… + …; a rest is guarded
                | tile V over R … as R' … (in SPACE)?     V at all R in a buffer, filled by R'
                | capture V R as R'                       a tile has one more dimension, outermost
@@ -56,6 +57,15 @@ class Part:
 class Contract:
     def __str__(self) -> str:
         return "contract"
+
+
+@dataclass(frozen=True)
+class Pair:
+    range: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"pair {self.range} as {self.name}"
 
 
 @dataclass(frozen=True)
@@ -175,6 +185,7 @@ class Prefetch:
 
 Command = (
     Contract
+    | Pair
     | Split
     | Tile
     | Capture
@@ -211,6 +222,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 _FORMS = {
     "contract": "contract",
+    "pair": "pair R as R'",
     "split": "split R = R0 R1:N:KIND …",
     "tile": "tile V over R … as R' … in SPACE",
     "capture": "capture V R as R'",
@@ -250,6 +262,8 @@ def _parse_command(line: str, word: str, rest: list[str]) -> Command | None:
     match word, rest:
         case "contract", []:
             return Contract()
+        case "pair", [name, "as", new]:
+            return Pair(_name(name), _name(new))
         case "stream", []:
             return Stream()
         case "prefetch", [value, "along", name]:

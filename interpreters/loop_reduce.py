@@ -161,7 +161,7 @@ def by_kind(
         if mask is not None:
             (mask,) = apart(ranges, [mask])[1]
         (own,) = _by_kind(kind, type_, others, values, mask)
-        pair = combine_function("add" if kind == "fma" else kind, type_)
+        pair = combine_function("add" if kind in loop.PRODUCT_KINDS else kind, type_)
         each = np.array(np.broadcast_to(own, np.broadcast_shapes(values[0].shape[1:], own.shape)))
         return across(lambda a, b: [pair(a[0], b[0])], [each], [identity_value(kind, type_)])
     return _by_kind(kind, type_, ranges, values, mask)
@@ -181,7 +181,7 @@ def _by_kind(
         return [step(accumulators[0], *new)]
 
     row = row_of(type_)
-    if is_tree(ranges) and kind != "fma":
+    if is_tree(ranges) and kind not in loop.PRODUCT_KINDS:
         if mask is not None:
             values = [where(mask, v, start) for v in values]
         lanes = [r.constant_end or 0 for r in ranges if r.kind.data == "vector"]

@@ -21,9 +21,11 @@ from xdsl.ir import Attribute, Block, Operation
 from uopc.dialects.element_types import ElementType
 from uopc.dialects.errors import UopcError
 from uopc.dialects.locations import nearest_location
+from uopc.dialects.loop import PRODUCT_KINDS
 from uopc.dialects.numbers import dense_array, wrap
 from uopc.dialects.op_text import op_text
 from uopc.dialects.rounding import round_floats
+from uopc.interpreters.pairs import PAIR_RULES, dot
 from uopc.interpreters.scalar_floats import FLOAT_RULES
 from uopc.interpreters.scalar_integers import INTEGER_RULES, Function, Rule
 from uopc.interpreters.scalar_types import find_row, row_of, vector_shape, where
@@ -43,6 +45,7 @@ def _select(op: arith.SelectOp) -> Function:
 SCALAR_RULES: Mapping[type[Operation], Rule] = {
     **INTEGER_RULES,
     **FLOAT_RULES,
+    **PAIR_RULES,
     arith.SelectOp: _select,
 }
 
@@ -117,7 +120,10 @@ _INTEGER_STEPS: dict[str, type[Operation]] = {
 
 @lru_cache(maxsize=256)
 def combine_function(kind: str, type_: Attribute) -> Callable[..., Any]:
-    """(accumulator, value) -> accumulator; for fma (accumulator, a, b) -> a * b + accumulator."""
+    """(accumulator, value) -> accumulator; for fma (accumulator, a, b) -> a * b + accumulator, and
+    for dot the same of pairs."""
+    if kind == "dot":
+        return dot
     row = row_of(type_)
     table = _FLOAT_STEPS if row.is_float else _INTEGER_STEPS
     step = math.FmaOp if kind == "fma" else table[kind]
@@ -142,7 +148,7 @@ def _multiply_add(accumulator: Any, a: Any, b: Any) -> Any:
 def identity_value(kind: str, type_: Attribute) -> Any:
     """What a reduction of a kind starts from."""
     row = row_of(type_)
-    if kind in ("add", "or", "xor", "umax", "fma"):
+    if kind in ("add", "or", "xor", "umax", *PRODUCT_KINDS):
         return number_of(0, row)
     if kind == "mul":
         return number_of(1, row)

@@ -17,6 +17,7 @@ from xdsl.dialects import arith, math, vector
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute
 
+from uopc.dialects.x86vector import DotOp
 from uopc.lowering.c_float import SCALAR_RULES
 from uopc.lowering.c_halves import narrowed, widened
 from uopc.lowering.c_helpers import has_builtin
@@ -39,6 +40,7 @@ from uopc.lowering.c_lanes import (
     unsigned_lanes,
     vector_expr,
 )
+from uopc.lowering.c_pairs import dot
 from uopc.lowering.c_style import FunctionPrinter
 from uopc.lowering.c_types import (
     ADD,
@@ -406,5 +408,6 @@ VECTOR_HANDLERS: dict[Any, Any] = {
     vector.BitcastOp: bitcast,
     vector.ReductionOp: reduction,
     vector.FMAOp: vector_fma,
+    DotOp: dot,
 }
 """How each op that is not elementwise and touches no memory is printed."""

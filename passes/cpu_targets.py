@@ -33,6 +33,17 @@ class FusedMultiplyAdd:
 
 
 @dataclass(frozen=True)
+class Bf16Dot:
+    """How C adds the dot products of pairs of bf16 to a vector of f32 of some width."""
+
+    bytes: int
+    condition: str
+    """Where the compiler has it, as a condition of its preprocessor."""
+    statement: str
+    """C that adds to `sum` what `a` and `b` give."""
+
+
+@dataclass(frozen=True)
 class CpuTarget:
     """One CPU family."""
 
@@ -52,11 +63,17 @@ class CpuTarget:
     compiler_flags: tuple[str, ...]
     """What gcc and clang are told so that code is for the whole family."""
     fused: tuple[FusedMultiplyAdd, ...]
+    bf16_dots: tuple[Bf16Dot, ...]
 
     @property
     def fused_multiply_add(self) -> bool:
         """Whether a fused multiply-add of a whole vector is one instruction."""
         return any(each.bytes == self.vector_bytes for each in self.fused)
+
+    @property
+    def bf16_dot(self) -> bool:
+        """Whether the dot products of a whole vector of pairs of bf16 are one instruction."""
+        return any(each.bytes == self.vector_bytes for each in self.bf16_dots)
 
     @property
     def product_rows(self) -> int:
@@ -147,8 +164,9 @@ _SCHEMA: dict[str, object] = {
     "caches": {"level1_bytes": int, "level2_bytes": int},
     "compiler": {"flags": [str]},
     "fused_multiply_add": [{"bytes": int, "condition": str, "f32": str, "f64": str}],
+    "bf16_dot": [{"bytes": int, "condition": str, "statement": str}],
 }
-_OPTIONAL = ("fused_multiply_add",)
+_OPTIONAL = ("fused_multiply_add", "bf16_dot")
 
 
 def read_target(path: Path) -> CpuTarget:
@@ -174,6 +192,7 @@ def read_target(path: Path) -> CpuTarget:
         level2_bytes=data["caches"]["level2_bytes"],
         compiler_flags=tuple(data["compiler"]["flags"]),
         fused=tuple(FusedMultiplyAdd(**each) for each in data.get("fused_multiply_add", ())),
+        bf16_dots=tuple(Bf16Dot(**each) for each in data.get("bf16_dot", ())),
     )
 
 

@@ -491,7 +491,7 @@ class GpuLinearizer(Linearizer):
         """Two threads' values as one, the same for both of them."""
         b = self.scopes.top.builder
         if op.kind is not None:
-            kind = "add" if op.kind.data == "fma" else op.kind.data
+            kind = "add" if op.kind.data in loop.PRODUCT_KINDS else op.kind.data
             return [combine(b, kind, own[0], others)]
         # Of equals each thread prefers its own: the lower position settles it.
         mine, theirs = (

@@ -7,6 +7,7 @@ carried one out, and again on every kernel that linearize takes, whoever wrote i
 from __future__ import annotations
 
 from uopc.dialects import loop
+from uopc.dialects.x86vector import DOT_LANES
 from uopc.passes.loop_dag import LoopDag, Ranges, is_inline, is_loop, length_of, own_ranges
 from uopc.passes.reductions import is_merging
 
@@ -57,7 +58,7 @@ def _problem_of_op(dag: LoopDag, op: object) -> tuple[str, str] | None:
                     "expected a range of kind loop: there are no gathers by lanes",
                 )
         case loop.ReduceOp():
-            return _problem_of_reduction(op)
+            return _problem_of_reduction(op) or _problem_of_pairs(dag, op)
         case _:
             pass
     return None
@@ -83,12 +84,25 @@ def _problem_of_reduction(op: loop.ReduceOp) -> tuple[str, str] | None:
             f"'{name}' combines by a region, whose order lanes would change",
             "expected its ranges to be loops, or unrolled in order",
         )
-    if is_inline(op) and op.kind is not None and op.kind.data == "fma":
+    if is_inline(op) and op.kind is not None and op.kind.data in loop.PRODUCT_KINDS:
         return (
             f"'{name}' is a contracted sum without a loop",
             "expected its range to be a loop at least in part, or no contract",
         )
     return None
+
+
+def _problem_of_pairs(dag: LoopDag, op: loop.ReduceOp) -> tuple[str, str] | None:
+    if op.kind is None or op.kind.data != "dot":
+        return None
+    lanes = [length_of(r) for r in dag.free[op.results[0]] if r.kind.data == "vector"]
+    if not lanes or lanes[0] in DOT_LANES:
+        return None
+    name = op.results[0].name_hint or "a reduction"
+    return (
+        f"'{name}' adds pairs of bf16 in {lanes[0]} lanes",
+        f"expected {', '.join(map(str, DOT_LANES[:-1]))} or {DOT_LANES[-1]} lanes, or no vector",
+    )
 
 
 def _copies(free: Ranges) -> int:

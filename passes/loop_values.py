@@ -30,6 +30,7 @@ from uopc.dialects.sizes import Size
 from uopc.passes.combine import combine, combined_identity
 from uopc.passes.loop_dag import LoopDag, Ranges, is_inline, length_of, number_of, own_ranges
 from uopc.passes.loop_masks import Mask, guards_of, lane_mask, mask_of
+from uopc.passes.loop_pairs import make_pair
 from uopc.passes.loop_prefetch import ask_ahead
 from uopc.passes.loop_scopes import NO_LANES, Lanes, Scope, Scopes, unproven
 from uopc.passes.loop_tiles import flat_index, in_registers, read_row
@@ -88,7 +89,7 @@ class Values(Scopes):
     def _operands(self, op: Operation) -> list[SSAValue]:
         if isinstance(op, loop.ReduceOp | loop.TileOp):
             raise AssertionError(f"{op.name} is read before it is computed")
-        if isinstance(op, loop.ValueOp | loop.AccessOp | loop.IndexOp | loop.ValidOp):
+        if isinstance(op, loop.ValueOp | loop.AccessOp | loop.IndexOp | loop.ValidOp | loop.PairOp):
             return []
         return [o for o in op.operands if o not in self.dag.index]
 
@@ -128,6 +129,8 @@ class Values(Scopes):
                 made = self._index_number(op, scope, lanes)
             case loop.ValidOp():
                 made = self._valid(op, lanes)
+            case loop.PairOp():
+                made = make_pair(self, op, scope, lanes)
             case loop.ReduceOp():
                 self._reduce_inline(op, scope, lanes)
                 return

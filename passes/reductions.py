@@ -24,9 +24,9 @@ def combine_kind(kind: str, row: ElementType) -> str:
 def identity(kind: str, row: ElementType) -> float | int:
     """What a reduction over no elements gives, and every reduction starts from.
 
-    Scalar kinds are accepted too: `umax` and `umin` of a signless type, and `fma`.
+    Scalar kinds are accepted too: `umax` and `umin` of a signless type, `fma` and `dot`.
     """
-    if kind in ("add", "or", "xor", "fma"):
+    if kind in ("add", "or", "xor", "fma", "dot"):
         return 0
     if kind == "mul":
         return 1

@@ -66,7 +66,7 @@ class SchedulePass(ModulePass):
     level_after: ClassVar[str] = "uloop"
 
     target: str = "native"
-    """A CPU family: native, avx512, avx2, sse2, neon or portable."""
+    """A CPU family: native, avx512bf16, avx512, avx2, sse2, neon or portable."""
     level: int = 1
     """0 leaves kernels as plain loops, 1 chooses by rule, 2 searches as well: a beam of 4 unless
     `beam` says how wide."""

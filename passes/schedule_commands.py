@@ -19,6 +19,7 @@ from uopc.passes.reductions import merging
 from uopc.passes.schedule_bounds import ApplyBound, ApplyPad
 from uopc.passes.schedule_facts import is_arg_reduction, product_of, widened_name
 from uopc.passes.schedule_names import check_fresh, find_range, find_value
+from uopc.passes.schedule_pairs import ApplyPair
 from uopc.passes.schedule_prefetch import ApplyPrefetch
 
 
@@ -27,6 +28,8 @@ def apply_command(op: kernel.KernelOp, command: Command) -> None:
     match command:
         case text.Contract():
             _Contract(op).run()
+        case text.Pair():
+            ApplyPair(op, command).run()
         case text.Split():
             _Split(op, command).run()
         case text.Tile():
@@ -142,14 +145,15 @@ class _Split(LoopRewriter):
                 "the reduction combines by a region, whose order the copies would change",
                 "write chain at the end, and no vector",
             )
-        if not over and op.kind is not None and op.kind.data == "fma":
+        contracted = op.kind is not None and op.kind.data in loop.PRODUCT_KINDS
+        if not over and contracted:
             raise bad_schedule(
                 self.command,
                 "a contracted sum would have no loop",
                 "leave a part a loop, or leave contract out",
             )
         results = self.reduce(op, over) if over else [self.values[v] for v in op.values]
-        kind = "add" if op.kind is not None and op.kind.data == "fma" else None
+        kind = "add" if contracted else None
         for copies in copied:
             merge = merging(op) if op.kind is None else None
             results = self.reduce(op, [copies], kind, results, merge)

@@ -170,6 +170,11 @@ def widened_name(factor: SSAValue) -> str | None:
     return None if factor.name_hint is None else f"{factor.name_hint}_wide"
 
 
+def paired_name(factor: SSAValue) -> str | None:
+    """How `pair` calls the pairs of a factor; a factor without a name gives none."""
+    return None if factor.name_hint is None else f"{factor.name_hint}_pair"
+
+
 def is_arg_reduction(dag: LoopDag, op: loop.ReduceOp) -> bool:
     """Whether a reduction by a region finds an element's position along its one range.
 

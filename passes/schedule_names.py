@@ -46,7 +46,9 @@ def check_fresh(op: kernel.KernelOp, names: tuple[str, ...], command: Command) -
     taken = ranges_by_name(op)
     for position, name in enumerate(names):
         if name in taken or name in names[:position]:
-            raise bad_schedule(command, f"the name '{name}' is taken")
+            raise bad_schedule(
+                command, f"the name '{name}' is taken", f"the ranges are: {', '.join(taken)}"
+            )
 
 
 class FreshNames:

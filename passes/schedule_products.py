@@ -7,10 +7,14 @@ is packed first, at the full depth of k.
 
     contract; split j = j0 jj:16; tile b over k jj as pk pj; split jj = j1:2:unroll j2:8:vector;
     split pj = p1:2:unroll p2:8:vector; split i = i0 i1:6:unroll; order j0 pk i0 k
+
+Factors of bf16 go in pairs along k (`pair k as k` for `contract`) where the target has the dot
+product of pairs; other halves are widened where they are packed.
 """
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import bf16
 from xdsl.ir import SSAValue
 
 from uopc.dialects import loop
@@ -22,6 +26,7 @@ from uopc.dialects.schedule_text import (
     Mark,
     Merge,
     Order,
+    Pair,
     Part,
     Split,
     Tile,
@@ -36,6 +41,7 @@ from uopc.passes.schedule_facts import (
     length,
     loads_of,
     name_of,
+    paired_name,
     product_of,
     stores,
     widened_name,
@@ -53,6 +59,9 @@ _NARROW_COSTS = 1.04
 """Twelve rows by two vectors against six by four, of which one loads 14 and one 10 in 24 steps."""
 _THREADED_PRODUCTS = 1 << 19
 """About from where threads pay: see schedule_threads.py."""
+
+_MOST_PADDED = 1.125
+"""Pairs are not worth it where more of their products than this are with nothing."""
 
 _PACKING_PAYS = 4
 """A panel is packed where it is read by at least this many tiles of rows."""
@@ -120,9 +129,12 @@ class _Product:
         self.own = in_order(dag, own)
         self.lanes = lanes
         self.target = target
+        self.direct = left.type == reduction.values[0].type
+        """Whether the sum takes the factors as they are: not widened, nor in pairs."""
+        self.paired = self._paired_range()
         self.depth = 1
         for range_op in self.own:
-            self.depth *= length(dag, range_op)
+            self.depth *= self._steps(range_op)
 
     def commands(self) -> list[Command]:
         dag, down, across = self.dag, self.down, self.across
@@ -134,10 +146,14 @@ class _Product:
         width = vectors * self.lanes
         i, j = name_of(down), name_of(across)
         packed = self._packs(count, tile_rows, width)
+        if not packed:
+            self.paired = None  # few rows would make pairs of each row of b for themselves
         merged = self._merged_rows()
         if packed and merged is not None:
             return self._merged(*merged)
         found: list[Command] = [Contract()]
+        if self.paired is not None:
+            found = [Pair(name_of(self.paired), name_of(self.paired))]
         found.append(Split(j, (Part(f"{j}0", None, None), Part(f"{j}j", width, None))))
         panel: list[str] = []
         if packed:
@@ -147,11 +163,8 @@ class _Product:
             found.append(Tile(label, (*own, f"{j}j"), (*panel, f"p{j}")))
         found.append(self._columns(f"{j}j", j, vectors, vector=True))
         if packed:
-            neighbours = all(
-                is_neighbours(dag, load, across) or is_fixed(dag, load, across)
-                for load in loads_of(dag, [self.right])
-            )
-            found.append(self._columns(f"p{j}", f"p{j}", vectors, vector=neighbours))
+            by_vectors = self._packs_by_vectors()
+            found.append(self._columns(f"p{j}", f"p{j}", vectors, vector=by_vectors))
         merges, depth = self._merged_depth() if packed else ([], [name_of(r) for r in self.own])
         found += merges
         if short := self._short_range():
@@ -165,15 +178,42 @@ class _Product:
         if tile_rows > 1:
             found.append(Split(i, (Part(f"{i}0", None, None), Part(f"{i}1", tile_rows, "unroll"))))
         strip: list[str] = []
-        if self.left.type != self.reduction.values[0].type:
-            strip = self._widen_rows(found, f"{i}1" if tile_rows > 1 else None)
+        if not self.direct and not self._reads_pairs():
+            strip = self._widen_rows(found, f"{i}1" if tile_rows > 1 else None, tile_rows)
         rows = [i if tile_rows == 1 else f"{i}0", *strip]
         found.append(Order(tuple(self._order(rows, f"{j}0", panel, depth))))
         return found
 
+    def _paired_range(self) -> loop.RangeOp | None:
+        """The range of the sum along which factors of bf16 go in pairs, where the target has that:
+        the one of which the fewest pairs lack their second, and that rows count neighbours by."""
+        if self.left.type != bf16 or not self.target.bf16_dot:
+            return None
+        loads = loads_of(self.dag, [self.left])
+
+        def costs(range_op: loop.RangeOp) -> tuple[float, bool, int]:
+            steps = length(self.dag, range_op)
+            apart = not all(is_neighbours(self.dag, o, range_op) for o in loads)
+            return (steps + steps % 2) / max(steps, 1), apart, -self.dag.position[range_op]
+
+        found = min(self.own, key=costs)
+        return None if is_gathered(self.dag, found) or costs(found)[0] > _MOST_PADDED else found
+
+    def _steps(self, range_op: loop.RangeOp) -> int:
+        """The steps of a range of the sum, pairs where it has them."""
+        steps = length(self.dag, range_op)
+        return -(-steps // 2) if range_op is self.paired else steps
+
+    def _reads_pairs(self) -> bool:
+        """Whether rows have their pairs ready in memory, as whole numbers of 32 bits."""
+        if self.paired is None or not isinstance(self.left.owner, loop.LoadOp):
+            return False
+        even = self.paired.constant_end is not None and self.paired.constant_end % 2 == 0
+        return even and is_neighbours(self.dag, self.left.owner, self.paired)
+
     def _merged_rows(self) -> tuple[loop.RangeOp, int] | None:
         """Rows of an image whose columns are better one range; see schedule_merged.py."""
-        if self.left.type != self.reduction.values[0].type:
+        if not self.direct:
             return None
         row = element_type(self.reduction.results[0].type)
         assert row is not None
@@ -221,7 +261,7 @@ class _Product:
     def _merged_depth(self) -> tuple[list[Command], list[str]]:
         """What makes the sum's ranges one where rows count neighbours by them, as the panel does:
         one long loop; and the ranges that there are then."""
-        if self.left.type != self.reduction.values[0].type:
+        if not self.direct:
             return [], [name_of(r) for r in self.own]  # halves are widened range by range
         return merged_chain(self.dag, loads_of(self.dag, [self.left]), self.own)
 
@@ -229,25 +269,40 @@ class _Product:
         """The innermost range of the sum where it is a short one behind others, as a window's
         row: a loop of three steps costs more than its steps."""
         last = self.own[-1]
-        short = len(self.own) > 1 and length(self.dag, last) <= _SHORT
+        short = len(self.own) > 1 and self._steps(last) <= _SHORT
         short = short and last.constant_end is not None and not is_gathered(self.dag, last)
         return name_of(last) if short else None
 
-    def _widen_rows(self, found: list[Command], copies: str | None) -> list[str]:
-        """Rows of halves are widened once for each panel, not once for each column; the loops."""
-        if self.left.name_hint is None:
-            self.left.name_hint = "row"
+    def _widen_rows(self, found: list[Command], copies: str | None, rows: int) -> list[str]:
+        """Rows of halves are widened, or paired, once for each panel, not once for each column; the
+        loops."""
+        label = self._label(self.left, "row")
         own = [name_of(r) for r in self.own]
         fresh = [f"q{n}" for n in own]
         over, names = (own, fresh) if copies is None else ([copies, *own], [f"q{copies}", *fresh])
-        found.append(Tile(widened_name(self.left) or "", tuple(over), tuple(names)))
+        found.append(Tile(label, tuple(over), tuple(names)))
+        if self._turns_rows() and rows > 1 and rows & (rows - 1) == 0:
+            found += [Layout(label, (*fresh, names[0])), Mark(names[0], "vector")]
+            return fresh
         last = self.own[-1]
         neighbours = all(is_neighbours(self.dag, o, last) for o in loads_of(self.dag, [self.left]))
-        if neighbours and length(self.dag, last) >= self.lanes:
+        if neighbours and self._steps(last) >= self.lanes:
             lanes = Part(f"{fresh[-1]}1", self.lanes, "vector")
             found.append(Split(fresh[-1], (Part(f"{fresh[-1]}0", None, None), lanes)))
             fresh[-1] += "0"
         return fresh
+
+    def _turns_rows(self) -> bool:
+        """Whether rows that are widened or paired are those of a transposed factor."""
+        loads = loads_of(self.dag, [self.left])
+        if self.direct or not self._rows_by_vectors():
+            return False
+        return all(is_neighbours(self.dag, o, self.down) for o in loads)
+
+    def _rows_by_vectors(self) -> bool:
+        """Whether transposed rows that are widened or paired go by vectors. Where panels are
+        outermost, rows are taken anew for each of them, which costs more than pairs save."""
+        return self.paired is None or self._packs_by_vectors()
 
     def _register_tile(self, count: int, columns: int) -> tuple[int, int]:
         """Rows and vectors of the register tile: the target's, or as many products in another form;
@@ -266,7 +321,7 @@ class _Product:
             return count, max(1, min(free // (count + 1), across, 6))
         if across < vectors:
             return rows, across
-        if self._packs_rows(count, rows):
+        if self._turns_rows() or self._packs_rows(count, rows):
             return rows, vectors  # a power of two of rows is packed by vectors
         wide = vectors + 1
         if self.target.registers < _MANY_REGISTERS:
@@ -298,10 +353,20 @@ class _Product:
             return False
         if not is_neighbours(self.dag, loads[0], self.down):
             return False
+        if not self.direct:
+            return self._rows_by_vectors()
         return self.depth * _LINE_BYTES > self.target.level1_bytes
 
+    def _packs_by_vectors(self) -> bool:
+        """Whether the columns of a panel are neighbours in memory."""
+        return all(
+            is_neighbours(self.dag, load, self.across) or is_fixed(self.dag, load, self.across)
+            for load in loads_of(self.dag, [self.right])
+        )
+
     def _strip(self, i: str, j: str, tile_rows: int, panel: list[str]) -> list[Command]:
-        """Strips of rows outermost; each is packed once, tile by tile, for all panels."""
+        """Strips of rows outermost; each is packed once, tile by tile, for all panels. Panels
+        outermost where these are packed number by number, which takes longer."""
         label = self._label(self.left, "rows")
         (k,) = (name_of(r) for r in self.own)
         free = self.dag.free[self.reduction.results[0]]
@@ -311,12 +376,14 @@ class _Product:
         over, packed = (k, f"{i}0", f"{i}1"), (f"q{k}", f"q{i}0", f"q{i}1")
         kind = "vector" if tile_rows & (tile_rows - 1) == 0 else "unroll"
         outer = [name_of(r) for r in others]
+        strip = [f"{i}s", packed[0], packed[1]]
+        both = [*strip, j, *panel] if self._packs_by_vectors() else [j, *panel, *strip]
         return [
             Split(i, split),
             Tile(label, over, packed),
             Layout(label, (packed[1], packed[0], packed[2])),
             Mark(packed[2], kind),
-            Order((*outer, f"{i}s", packed[0], packed[1], j, *panel, f"{i}0", k)),
+            Order((*outer, *both, f"{i}0", k)),
         ]
 
     def _columns(self, name: str, base: str, vectors: int, *, vector: bool) -> Split:
@@ -332,11 +399,7 @@ class _Product:
         """
         row = element_type(self.reduction.results[0].type)
         assert row is not None
-        neighbours = all(
-            is_neighbours(self.dag, load, self.across) or is_fixed(self.dag, load, self.across)
-            for load in loads_of(self.dag, [self.right])
-        )
-        if not neighbours:
+        if not self._packs_by_vectors():
             # A depth known at the call only is given room for the most that it may be.
             known = all(r.constant_end is not None for r in self.own)
             return known or self.depth * width * row.bytes <= _MOST_PANEL_BYTES
@@ -346,9 +409,10 @@ class _Product:
     def _label(self, value: SSAValue, otherwise: str) -> str:
         if value.name_hint is None:
             value.name_hint = otherwise
-        if value.type == self.reduction.values[0].type:
+        if self.direct:
             return value.name_hint
-        return widened_name(value) or ""  # the panel holds halves widened
+        name = widened_name if self.paired is None else paired_name
+        return name(value) or ""  # the panel holds halves widened, or pairs of them
 
     def _order(self, rows: list[str], j: str, panel: list[str], depth: list[str]) -> list[str]:
         """Ranges that both factors share, then those of the panel, then rows, then the depth."""

@@ -39,8 +39,8 @@ def add_own_arguments(parser: argparse.ArgumentParser) -> None:
     pipeline.add_argument(
         "--target-cpu",
         metavar="NAME",
-        help="the CPU family that the pass schedule shapes kernels for: native (default), avx512, "
-        "avx2, sse2, neon or portable",
+        help="the CPU family that the pass schedule shapes kernels for: native (default), "
+        "avx512bf16, avx512, avx2, sse2, neon or portable",
     )
     pipeline.add_argument(
         "--beam",

@@ -81,8 +81,8 @@ def build_parser() -> argparse.ArgumentParser:
     add(
         "--target-cpu",
         metavar="NAME",
-        help="the CPU family that kernels are for: native (this machine), avx512, avx2, sse2, "
-        "neon or portable (default: UOPC_TARGET_CPU, else native)",
+        help="the CPU family that kernels are for: native (this machine), avx512bf16, "
+        "avx512, avx2, sse2, neon or portable (default: UOPC_TARGET_CPU, else native)",
     )
     add(
         "--beam",

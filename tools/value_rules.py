@@ -309,7 +309,7 @@ class _Taint:
 
 
 def _sums(op: loop.ReduceOp) -> bool:
-    return op.kind is None or op.kind.data in ("add", "mul", "fma")
+    return op.kind is None or op.kind.data in ("add", "mul", "fma", "dot")
 
 
 def _length(index: SSAValue) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from margins import EVERY_SIZE, SIZES, Family, check_family
@@ -45,6 +47,25 @@ FAMILIES = {
     "convolution, strides": Family(
         lambda x, w: x.conv1d(w, stride=2, dilation=2), lambda n: [(1, 4, n + 4), (6, 4, 3)]
     ),
+}
+
+
+def paired(function: Callable[..., Tensor], shapes: Callable[[int], Any]) -> Family:
+    """Products of bf16 in pairs, whatever this machine has."""
+    return Family(function, shapes, "bf16", schedule="pair", target="avx512bf16")
+
+
+FAMILIES |= {
+    "pairs, depth": paired(Tensor.__matmul__, lambda n: [(33, n), (n, 33)]),
+    "pairs, rows": paired(Tensor.__matmul__, lambda n: [(n, 18), (18, 33)]),
+    "pairs, columns": paired(Tensor.__matmul__, lambda n: [(40, 17), (17, n)]),
+    "pairs, left transposed": paired(lambda a, b: a.T @ b, lambda n: [(n, 65), (n, 18)]),
+    "pairs, strips": paired(lambda a, b: a.T @ b, lambda n: [(n, 150), (n, 18)]),
+    "pairs, right transposed": paired(lambda a, b: a @ b.T, lambda n: [(34, n), (35, n)]),
+    "pairs, both transposed": paired(lambda a, b: a.T @ b.T, lambda n: [(n, 34), (35, n)]),
+    "pairs, a batch": paired(Tensor.__matmul__, lambda n: [(2, 33, n), (2, n, 17)]),
+    "pairs, of a layer": paired(lambda a, b: (a.relu() @ b).exp(), lambda n: [(33, n), (n, 20)]),
+    "pairs, convolution": paired(convolution, lambda n: [(1, n, 5, 7), (33, n, 3, 3)]),
 }
 
 

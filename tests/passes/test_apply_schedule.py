@@ -26,12 +26,13 @@ ukernel.kernel @k ins(%x : memref<4x64xf32>) outs(%o : memref<4xf32>) {
     ("schedule", "message", "hint"),
     [
         ("splt k = a b:2", "in 'splt k = a b:2': there is no command 'splt'",
-         "expected one of: contract, split, tile, capture, layout, merge, fuse, bound, pad, "
+         "expected one of: contract, pair, split, tile, capture, layout, merge, fuse, bound, pad, "
          "stream, prefetch, mark, order"),
         ("split k a b:2", "in 'split k a b:2': it is not well formed",
          "expected split R = R0 R1:N:KIND …"),
         ("split z = a b:2", "in 'split z = a b:2': there is no range 'z'", "the ranges are: i, k"),
-        ("split k = i b:2", "in 'split k = i b:2': the name 'i' is taken", ""),
+        ("split k = i b:2", "in 'split k = i b:2': the name 'i' is taken",
+         "the ranges are: i, k"),
         ("split k = a b:0", "in 'split k = a b:0': a part of 0 steps", "expected at least 1"),
         ("split k = a b:6:vector", "in 'split k = a b:6:vector': a vector of 6 lanes",
          "expected a power of two"),

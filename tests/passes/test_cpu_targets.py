@@ -13,11 +13,19 @@ AVX2 = (FOLDER / "avx2.toml").read_text()
 
 
 def test_the_families() -> None:
-    assert list(cpu_targets()) == ["avx512", "avx2", "neon", "sse2", "portable"]
+    assert list(cpu_targets()) == ["avx512bf16", "avx512", "avx2", "neon", "sse2", "portable"]
     widths = {name: row.vector_bytes for name, row in cpu_targets().items()}
-    assert widths == {"avx512": 64, "avx2": 32, "neon": 16, "sse2": 16, "portable": 0}
+    assert widths == {
+        "avx512bf16": 64,
+        "avx512": 64,
+        "avx2": 32,
+        "neon": 16,
+        "sse2": 16,
+        "portable": 0,
+    }
     fused = [name for name, row in cpu_targets().items() if row.fused_multiply_add]
-    assert fused == ["avx512", "avx2", "neon"]
+    assert fused == ["avx512bf16", "avx512", "avx2", "neon"]
+    assert [name for name, row in cpu_targets().items() if row.bf16_dot] == ["avx512bf16"]
 
 
 def test_native_is_the_best_that_runs_here_with_this_machines_caches() -> None:
@@ -60,4 +68,7 @@ def test_wrong_files_are_refused(tmp_path: Path, old: str, new: str, message: st
 def test_a_name_that_is_none() -> None:
     with pytest.raises(UopcError) as caught:
         cpu_target("avx1024")
-    assert str(caught.value.hint) == "expected native or avx512, avx2, neon, sse2, portable"
+    assert (
+        str(caught.value.hint)
+        == "expected native or avx512bf16, avx512, avx2, neon, sse2, portable"
+    )

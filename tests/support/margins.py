@@ -67,6 +67,8 @@ class Family(NamedTuple):
     below: Callable[[int], int] = lambda n: 100
     donated: Collection[int] = ()
     """Inputs that may be written over."""
+    target: str | None = None
+    """The CPU family whose kernels these are, on any machine; this machine's by default."""
 
 
 class Case(NamedTuple):
@@ -125,27 +127,27 @@ def check_family(
     """Fail where bits differ, values are off, or memory around a result is written."""
     cases = cases_of(family, sizes)
     if family.schedule:
-        chosen = schedules_of(cases[-3:])
+        chosen = schedules_of(cases[-3:], family.target)
         assert any(family.schedule in each for each in chosen), chosen
-    _check(_lowered(cases), cases, monkeypatch, WAYS, (1,), folder)
+    _check(_lowered(cases, family.target), cases, monkeypatch, WAYS, (1,), folder)
     monkeypatch.setattr(schedule_threads, "PAYS_FROM_SECONDS", 0.0)
     monkeypatch.setattr(schedule_threads, "PART_SECONDS", 1e-12)
     some = cases[::5]
-    _check(_lowered(some), some, monkeypatch, WAYS[1:2], THREADS, folder)
+    _check(_lowered(some, family.target), some, monkeypatch, WAYS[1:2], THREADS, folder)
 
 
-def _lowered(cases: Iterable[Case]) -> Lowered:
+def _lowered(cases: Iterable[Case], target: str | None) -> Lowered:
     with garbage_collector_off():
         module = ModuleOp([c.function.clone() for c in cases])
-        return lower(module, CompileRequest(), verify=False)
+        return lower(module, CompileRequest(target_cpu=target), verify=False)
 
 
-def schedules_of(cases: Iterable[Case]) -> list[str]:
+def schedules_of(cases: Iterable[Case], target: str | None = None) -> list[str]:
     """The schedules that are chosen for the kernels of some functions."""
     passes = PIPELINES["uopc-cpu-native"]
     passes = (*passes[: passes.index("schedule") + 1], "linearize")
     module = ModuleOp([c.function.clone() for c in cases])
-    lower(module, CompileRequest(pipeline=",".join(passes)), level="uloop")
+    lower(module, CompileRequest(pipeline=",".join(passes), target_cpu=target), level="uloop")
     kernels = [op for op in module.body.block.ops if isinstance(op, KernelOp)]
     return ["" if k.schedule is None else k.schedule.data for k in kernels]
 

@@ -322,3 +322,44 @@ ukernel.kernel @k ins(%x : memref<4x8xf32>, %p : memref<4xi32>) outs(%o : memref
   // expected-error@+1 {{Expected ':'}}
   uloop.store %v, %o[%i] prefetch [%i + 1] : memref<4xf32>
 }
+
+// -----
+
+ukernel.kernel @k ins(%x : memref<4xbf16>) outs(%o : memref<f32>) {
+  %k = uloop.range 4 reduce
+  %v = uloop.load %x[%k] : memref<4xbf16>
+  // expected-error@+1 {{kind dot is for pairs of bf16, each an i32, got bf16}}
+  %s = uloop.reduce dot %v, %v over (%k) : bf16 -> f32
+  uloop.store %s, %o[] : memref<f32>
+}
+
+// -----
+
+ukernel.kernel @k ins(%x : memref<4xbf16>) outs(%o : memref<f32>) {
+  %k = uloop.range 4 reduce
+  %v = uloop.load %x[%k] : memref<4xbf16>
+  %p = uloop.pair %v, %v : bf16
+  // expected-error@+1 {{reduce dot: expected 2 values of one type, got i32}}
+  %s = uloop.reduce dot %p over (%k) : i32 -> f32
+  uloop.store %s, %o[] : memref<f32>
+}
+
+// -----
+
+ukernel.kernel @k ins(%x : memref<4xbf16>) outs(%o : memref<f64>) {
+  %k = uloop.range 4 reduce
+  %v = uloop.load %x[%k] : memref<4xbf16>
+  %p = uloop.pair %v, %v : bf16
+  // expected-error@+1 {{a sum of pairs of bf16 is f32, got f64}}
+  %s = uloop.reduce dot %p, %p over (%k) : i32 -> f64
+  uloop.store %s, %o[] : memref<f64>
+}
+
+// -----
+
+ukernel.kernel @k ins(%x : memref<4xf32>) outs(%o : memref<i32>) {
+  %k = uloop.range 4
+  %v = uloop.load %x[%k] : memref<4xf32>
+  // expected-error@+1 {{a pair is of bf16, got f32}}
+  %p = uloop.pair %v, %v : f32
+}
