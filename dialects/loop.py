@@ -6,7 +6,7 @@
     read     ::= %v = read %t[E, …] : M             an element of a tile
     store    ::= store %v, %b[E, …] WHERE? : M      at most once an element
     update   ::= update OP %v, %b[E, …] WHERE? : M  combine into the element, in order of ranges
-    pair     ::= %p = pair %v, %w : bf16        two of bf16 in an i32, the first below
+    pair     ::= %p = pair %v, %w : bf16            two of bf16 in an i32, the first below
     reduce   ::= %r = reduce OP %v over (%j, …) : T
                | %r = reduce dot %p, %q over (%j, …) : i32 -> f32
                | %r:n = reduce %a, … init %x, … over (%j, …) { ^(acc…, new…): … yield } : T, …

@@ -28,13 +28,14 @@ def dot(accumulator: Any, a: Any, b: Any) -> Array:
     is denormal counts as a zero of its sign; a result is denormal if it would be smaller than
     2**-126 rounded with as many bits and any exponent (x86's tininess after rounding).
     """
-    a, b = (np.asarray(x).view(np.uint32) for x in (a, b))
-    high = [(x & np.uint32(0xFFFF0000)).view(np.float32) for x in (a, b)]
-    low = [(x << np.uint32(16)).view(np.float32) for x in (a, b)]
-    return _flushed_fma(*low, _flushed_fma(*high, accumulator))
+    x, y = (np.asarray(pair).view(np.uint32) for pair in (a, b))
+    above = np.uint32(0xFFFF0000)
+    total = _flushed_fma((x & above).view(np.float32), (y & above).view(np.float32), accumulator)
+    up = np.uint32(16)
+    return _flushed_fma((x << up).view(np.float32), (y << up).view(np.float32), total)
 
 
-def _flushed_fma(a: Any, b: Any, c: Any) -> Array:
+def _flushed_fma(a: Array, b: Array, c: Any) -> Array:
     a, b, c = (_flushed(np.asarray(x)) for x in (a, b, c))
     made = np.asarray(fma(a, b, c))
     size = np.abs(made)

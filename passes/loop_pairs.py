@@ -6,7 +6,8 @@ any other                                  low | high << 16
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
 from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import IntegerAttr, bf16, i16, i32
@@ -14,15 +15,33 @@ from xdsl.ir import Attribute, SSAValue
 
 from uopc.dialects import loop
 from uopc.dialects.index_expr import Expr, as_expr
-from uopc.passes.loop_dag import length_of
+from uopc.passes.loop_dag import LoopDag, Ranges, length_of
+from uopc.passes.loop_masks import Mask
 from uopc.passes.loop_scopes import Lanes, Scope
 from uopc.passes.scalar_builder import ScalarBuilder
 from uopc.passes.vector_types import vector_type, width_of
 
-if TYPE_CHECKING:
-    from uopc.passes.loop_values import Values
-
 _HALF_BITS = 16
+
+
+class Values(Protocol):
+    """What a pair needs of the values under construction: `loop_values.Values`."""
+
+    dag: LoopDag
+
+    @property
+    def root(self) -> Scope: ...
+    def value(self, wanted: SSAValue, lanes: Lanes) -> SSAValue: ...
+    def vector_of(self, free: Ranges) -> loop.RangeOp | None: ...
+    def as_vector(self, value: SSAValue, width: int, free: Ranges) -> SSAValue: ...
+    def along(self, expr: Expr, vector: loop.RangeOp | None) -> tuple[Expr, int | None]: ...
+    def index(self, expr: Expr) -> SSAValue: ...
+    def access_mask(
+        self, op: loop.AccessOp, free: Ranges, lanes: Lanes, along: loop.RangeOp | None
+    ) -> Mask: ...
+    def expressions_of(
+        self, op: loop.AccessOp, lanes: Lanes
+    ) -> tuple[SSAValue, Sequence[Expr]]: ...
 
 
 def make_pair(values: Values, op: loop.PairOp, scope: Scope, lanes: Lanes) -> SSAValue:

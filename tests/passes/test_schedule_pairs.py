@@ -102,6 +102,13 @@ def test_not_a_number_behind_an_odd_end() -> None:
     check(kernel, "pair k as kk; split j = j0 j1:16:vector", x, y, wide(x[:, :7]) @ wide(y[:7]))
 
 
+def test_what_is_denormal_counts_as_zero() -> None:
+    x, y = np.full((4, 8), 2.0**-70, BF16), np.full((8, 16), 2.0**-70, BF16)
+    kernel = product(8, rows=4, columns=16)
+    assert (run_scheduled(kernel, "contract", x, y) == 8 * 2.0**-140).all()
+    assert (run_scheduled(kernel, "pair k as kk", x, y) == 0).all()
+
+
 def test_a_depth_known_at_the_call() -> None:
     inputs = "%x : memref<?xbf16> of [n], %y : memref<?xbf16> of [n]"
     kernel = (
