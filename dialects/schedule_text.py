@@ -4,7 +4,7 @@
     command  ::= contract                                sums of products fuse their multiply-add
                | pair R as R'                            sums of products of bf16 go in twos along R
                | split R = R0(:KIND)? R1:N(:KIND)? …     R is R0*N… + R1*… + …; a rest is guarded
-               | tile V over R … as R' … (in SPACE)?     V at all R in a buffer, filled by R'
+               | tile V over I … as R' … (in SPACE)?     V at all I in a buffer, filled by R'
                | capture V R as R'                       a tile has one more dimension, outermost
                | layout V R' …                           the order of a tile's dimensions
                | merge R S as T                          two ranges become one, row-major
@@ -15,6 +15,7 @@
                | prefetch V along R                      a load asks for the next step's place
                | mark R KIND                             how a range runs
                | order R …                               loops, outermost first
+    I        ::= R | a sum of ranges without spaces, y+ky or y*2+ky, that V depends on as a whole
     KIND     ::= loop | unroll | vector | thread | block | lane
     SPACE    ::= local | shared                      shared: by the threads of a GPU's block
 
@@ -224,7 +225,7 @@ _FORMS = {
     "contract": "contract",
     "pair": "pair R as R'",
     "split": "split R = R0 R1:N:KIND …",
-    "tile": "tile V over R … as R' … in SPACE",
+    "tile": "tile V over R … as R' … in SPACE; for R also a sum like y+ky, without spaces",
     "capture": "capture V R as R'",
     "layout": "layout V R …",
     "merge": "merge R S as T",
@@ -287,8 +288,9 @@ def _parse_command(line: str, word: str, rest: list[str]) -> Command | None:
                     line, f"there is no space '{space}'", f"expected {', '.join(SPACES)}"
                 )
             if not over or len(over) != len(names):
-                raise bad_schedule(line, "a tile has a new range for each that it is over")
-            return Tile(_name(value), _names(over), _names(names), space)
+                hint = "write sums without spaces: y+ky" if "+" in over else ""
+                raise bad_schedule(line, "a tile has a new range for each that it is over", hint)
+            return Tile(_name(value), tuple(map(_index, over)), _names(names), space)
         case "capture", [value, name, "as", new]:
             return Capture(_name(value), _name(name), _name(new))
         case "layout", [value, *names] if names:
@@ -315,6 +317,12 @@ def _parse_command(line: str, word: str, rest: list[str]) -> Command | None:
 def _name(text: str) -> str:
     if not _NAME.match(text):
         raise ValueError(text)
+    return text
+
+
+def _index(text: str) -> str:
+    """A range, or an expression without spaces."""
+    parse_expression(text)
     return text
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from uopc.dialects import kernel, loop
 from uopc.dialects import schedule_text as text
-from uopc.dialects.index_expr import Expr, Leaf, as_expr, minimum, same
+from uopc.dialects.index_expr import Expr, as_expr, minimum, same
 from uopc.dialects.schedule_text import Command, bad_schedule
 from uopc.passes.loop_builder import least_of
 from uopc.passes.loop_dag import LoopDag, Ranges, is_loop, own_ranges
@@ -18,9 +16,10 @@ from uopc.passes.loop_rewriter import LoopRewriter
 from uopc.passes.reductions import merging
 from uopc.passes.schedule_bounds import ApplyBound, ApplyPad
 from uopc.passes.schedule_facts import is_arg_reduction, product_of, widened_name
-from uopc.passes.schedule_names import check_fresh, find_range, find_value
+from uopc.passes.schedule_names import check_fresh, find_range
 from uopc.passes.schedule_pairs import ApplyPair
 from uopc.passes.schedule_prefetch import ApplyPrefetch
+from uopc.passes.schedule_tiles import ApplyCapture, ApplyLayout, ApplyTile
 
 
 def apply_command(op: kernel.KernelOp, command: Command) -> None:
@@ -33,11 +32,11 @@ def apply_command(op: kernel.KernelOp, command: Command) -> None:
         case text.Split():
             _Split(op, command).run()
         case text.Tile():
-            _Tile(op, command).run()
+            ApplyTile(op, command).run()
         case text.Capture():
-            _Capture(op, command).run()
+            ApplyCapture(op, command).run()
         case text.Layout():
-            _Layout(op, command).run()
+            ApplyLayout(op, command).run()
         case text.Merge():
             _Merge(op, command).run()
         case text.Fuse():
@@ -196,117 +195,6 @@ class _Split(LoopRewriter):
                 expr = expr // part.size
             result.extend([expr, *reversed(digits)])
         return result
-
-
-class _Tile(LoopRewriter):
-    """v -> read of a tile of v over new ranges, at the old ones."""
-
-    def __init__(self, op: kernel.KernelOp, command: text.Tile) -> None:
-        super().__init__(op)
-        self.command = command
-        self.value = find_value(op, command.value, command)
-        self.over = [find_range(op, name, command) for name in command.over]
-        check_fresh(op, command.names, command)
-        if isinstance(self.value.owner, loop.TileOp):
-            raise bad_schedule(command, f"'{command.value}' is a tile already")
-        free = self.dag.free[self.value]
-        for range_op in self.over:
-            if range_op not in free:
-                name = range_op.result.name_hint
-                raise bad_schedule(command, f"'{command.value}' does not depend on '{name}'")
-        self.replaced: dict[Leaf, Expr] = {}
-
-    def rewrite(self, op: object) -> None:
-        super().rewrite(op)  # pyright: ignore[reportArgumentType]  # the base takes any op
-        if op is self.value.owner and not self.replaced:
-            self._make_tile()
-
-    def _make_tile(self) -> None:
-        shape: list[int] = []
-        fresh: list[SSAValue] = []
-        replaced: dict[Leaf, Expr] = {}
-        for range_op, name in zip(self.over, self.command.names, strict=True):
-            kind = range_op.kind.data
-            expr = self.copy_range(range_op, name, "loop" if kind == "reduce" else kind)
-            replaced[self.leaf(range_op)] = expr
-            assert expr.leaf is not None
-            fresh.append(self.loops.leaf_values[expr.leaf])
-            shape.append(expr.bounds[1] + 1)
-        self.replaced = replaced
-        inner = self.clone_value(self.value, replaced)
-        tile = self.loops.scalars.append(loop.TileOp(inner, fresh, shape, self.command.space))
-        tile.name_hint = self.command.value
-        at = [self.exprs[self.leaf(r)] for r in self.over]
-        operands, map_ = self.loops.map_of(at)
-        read = self.loops.scalars.append(loop.ReadOp(tile, operands, map_))
-        inner.name_hint = None
-        self.values[self.value] = read
-
-    def at_end(self) -> None:
-        self.repeat_guards(self.replaced)
-
-
-class _Capture(LoopRewriter):
-    """A tile that was filled anew for each r holds the values of all r."""
-
-    def __init__(self, op: kernel.KernelOp, command: text.Capture) -> None:
-        super().__init__(op)
-        self.command = command
-        self.tile = find_value(op, command.value, command).owner
-        if not isinstance(self.tile, loop.TileOp):
-            raise bad_schedule(command, f"'{command.value}' is not a tile")
-        self.range = find_range(op, command.range, command)
-        if self.range not in self.dag.free[self.tile.result]:
-            raise bad_schedule(command, f"'{command.value}' does not depend on '{command.range}'")
-        check_fresh(op, (command.name,), command)
-        self.replaced: Mapping[Leaf, Expr] = {}
-
-    def on_tile(self, op: loop.TileOp) -> SSAValue:
-        if op is not self.tile:
-            return super().on_tile(op)
-        expr = self.copy_range(self.range, self.command.name, self.range.kind.data)
-        assert expr.leaf is not None
-        self.replaced = {self.leaf(self.range): expr}
-        inner = self.clone_value(op.value, self.replaced)
-        over = [self.loops.leaf_values[expr.leaf], *(self.range_value(o) for o in op.over)]
-        shape = [expr.bounds[1] + 1, *kernel.buffer_of(op.result).get_shape()]
-        return self.loops.scalars.append(loop.TileOp(inner, over, shape, op.space.data))
-
-    def read_at(self, op: loop.ReadOp, at: list[Expr]) -> list[Expr]:
-        if op.buffer.owner is not self.tile:
-            return at
-        return [self.exprs[self.leaf(self.range)], *at]
-
-    def at_end(self) -> None:
-        self.repeat_guards(self.replaced)
-
-
-class _Layout(LoopRewriter):
-    """The dimensions of a tile in another order."""
-
-    def __init__(self, op: kernel.KernelOp, command: text.Layout) -> None:
-        super().__init__(op)
-        self.tile = find_value(op, command.value, command).owner
-        if not isinstance(self.tile, loop.TileOp):
-            raise bad_schedule(command, f"'{command.value}' is not a tile")
-        wanted = [find_range(op, n, command).result for n in command.names]
-        have = list(self.tile.over)
-        if sorted(map(id, wanted)) != sorted(map(id, have)):
-            names = " ".join(str(o.name_hint) for o in have)
-            raise bad_schedule(command, "a layout has each range of the tile once", names)
-        self.order = [have.index(w) for w in wanted]
-
-    def on_tile(self, op: loop.TileOp) -> SSAValue:
-        if op is not self.tile:
-            return super().on_tile(op)
-        shape = kernel.buffer_of(op.result).get_shape()
-        over = [self.range_value(op.over[k]) for k in self.order]
-        return self.loops.scalars.append(
-            loop.TileOp(self.values[op.value], over, [shape[k] for k in self.order], op.space.data)
-        )
-
-    def read_at(self, op: loop.ReadOp, at: list[Expr]) -> list[Expr]:
-        return [at[k] for k in self.order] if op.buffer.owner is self.tile else at
 
 
 class _Merge(LoopRewriter):

@@ -188,3 +188,21 @@ ukernel.kernel @argmax ins(%x : memref<4x64xi32>) outs(%o : memref<4xi32>) attri
 // CHECK-NEXT: [[BEFORE:%.*]] = arith.cmpi slt, [[K]], [[AT]] : i32
 // CHECK-NEXT: [[FIRST:%.*]] = arith.andi [[SAME]], [[BEFORE]] : i1
 // CHECK-NEXT: arith.ori [[BETTER]], [[FIRST]] : i1
+
+// A halo: of an image under a window one place for each sum, read by several steps.
+// CHECK-LABEL: ukernel.kernel @halo
+// CHECK: %p = uloop.range 6
+// CHECK: %q = uloop.range 18
+// CHECK: %[[v:.*]] = uloop.load %x[%i0 * 4 + %p, %q] where (%i0 * -4 - %p + 11) : memref<12x18xf32>
+// CHECK: %a = uloop.tile %[[v]] over (%p, %q) local : memref<6x18xf32>
+// CHECK: uloop.read %a[%i1 + %k, %j + %l] : memref<6x18xf32>
+// CHECK: uloop.guard (%i0 * -4 - %i1 + 9)
+ukernel.kernel @halo ins(%x : memref<12x18xf32>) outs(%o : memref<10x16xf32>) attributes {schedule = "split i = i0 i1:4; tile a over i1+k j+l as p q; order i0 p q i1 j"} {
+  %i = uloop.range 10
+  %j = uloop.range 16
+  %k = uloop.range 3 reduce
+  %l = uloop.range 3 reduce
+  %a = uloop.load %x[%i + %k, %j + %l] : memref<12x18xf32>
+  %s = uloop.reduce add %a over (%k, %l) : f32
+  uloop.store %s, %o[%i, %j] : memref<10x16xf32>
+}
