@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from uopc.frontend.core import Axes, Operand, bad, in_single, tensor
+from uopc.frontend.core import Axes, Operand, bad, in_single, real, tensor
 from uopc.frontend.elementwise import where
 from uopc.frontend.promotion import float_type
 
@@ -214,8 +214,7 @@ def _affine(x: Tensor, weight: Operand | None, bias: Operand | None) -> Tensor:
 
 def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     """Each element 0 with probability p, the others over 1 - p; x itself if not training."""
-    if not 0 <= p <= 1:
-        raise bad("wrong-argument", f"dropout with probability {p}")
+    real("the probability of dropout", p, 0, 1)
     if not training or p == 0:
         return x
     if p == 1:
@@ -240,15 +239,23 @@ def cross_entropy(
 ) -> Tensor:  # fmt: skip
     """-log softmax(x) at the target: class numbers, or probabilities in x's shape. Classes are
     axis 1, or the one axis of a vector; elements of `ignore_index` do not count. With `weight`
-    each class counts so much, and the mean is over the weights of the targets."""
-    axis = 1 if x.ndim > 1 else 0
+    each class counts so much, and the mean is over the weights of the targets. Raises UopcError
+    [wrong-operands], [wrong-argument]."""
+    real("label_smoothing", label_smoothing, 0, 1)
+    axis, classes = _classes(x)
     scores = x.log_softmax(axis)
     goal = tensor(target)
-    classes = x.shape[axis]
     if goal.element[0] in "fb":
+        if goal.shape != x.shape:
+            raise bad(
+                "wrong-operands",
+                f"targets of {goal.element}{list(goal.shape)} for scores of shape {list(x.shape)}",
+                "floats are probabilities, in the shape of the scores; class numbers are whole "
+                'numbers: cast("i32")',
+            )
         p = goal * (1 - label_smoothing) + label_smoothing / classes if label_smoothing else goal
         if weight is not None:
-            scores = scores * _along(weight, axis, x.ndim)
+            scores = scores * _along(weight, axis, x)
         loss = -(p * scores).sum(axis)
         return _collected(loss, reduction)
     return _nll(scores, goal, axis, reduction, ignore_index, label_smoothing, weight)
@@ -259,13 +266,36 @@ def nll_loss(
     weight: Operand | None = None,
 ) -> Tensor:  # fmt: skip
     """The negative of x at the target's class numbers: x holds logarithms of probabilities. See
-    cross_entropy for `ignore_index` and `weight`."""
+    cross_entropy for `ignore_index` and `weight`. Raises UopcError [wrong-operands]."""
+    axis, _ = _classes(x)
+    goal = tensor(target)
+    if goal.element[0] in "fb":
+        raise bad(
+            "wrong-operands",
+            f"targets of {goal.element}{list(goal.shape)}",
+            'nll_loss takes class numbers, which are whole: cast("i32")',
+        )
+    return _nll(x, goal, axis, reduction, ignore_index, 0.0, weight)
+
+
+def _classes(x: Tensor) -> tuple[int, int]:
+    """The axis of the classes, and how many there are."""
+    if x.ndim == 0:
+        raise bad("wrong-operands", "scores of shape []", "expected an axis of classes")
     axis = 1 if x.ndim > 1 else 0
-    return _nll(x, tensor(target), axis, reduction, ignore_index, 0.0, weight)
+    return axis, x.shape[axis]
 
 
-def _along(weight: Operand, axis: int, rank: int) -> Tensor:
-    return tensor(weight).reshape(tuple(-1 if k == axis else 1 for k in range(rank)))
+def _along(weight: Operand, axis: int, x: Tensor) -> Tensor:
+    """The weights of the classes, along the axis of x where those are."""
+    each = tensor(weight)
+    if each.shape != (x.shape[axis],):
+        raise bad(
+            "wrong-operands",
+            f"weights of shape {list(each.shape)} for {x.shape[axis]} classes",
+            "expected one for each class",
+        )
+    return each.reshape(tuple(-1 if k == axis else 1 for k in range(x.ndim)))
 
 
 def _nll(
@@ -284,7 +314,7 @@ def _nll(
     wide = goal.unsqueeze(axis)
     chosen = wide == index_along(scores.shape[axis], axis, scores.ndim)
     # Chosen, not multiplied: a score of -inf elsewhere must not make NaN.
-    weights = None if weight is None else _along(weight, axis, scores.ndim)
+    weights = None if weight is None else _along(weight, axis, scores)
     weighted = scores if weights is None else scores * weights
     loss = -where(chosen, weighted, 0.0).sum(axis)
     if smoothing:

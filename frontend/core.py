@@ -6,6 +6,7 @@ The functions themselves stand in files by theme and are attached to Tensor in t
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, cast
@@ -232,6 +233,43 @@ def number(value: object) -> Number:
     if isinstance(value, bool | int | float):
         return value
     raise bad("wrong-type", f"expected a number, got a {type(value).__name__}")
+
+
+def whole(name: str, value: object, least: int = 0) -> int:
+    """The whole number that an argument is, of at least `least`, as Python's own.
+
+    Raises UopcError [wrong-argument], which says the argument's name.
+    """
+    try:
+        given = operator.index(cast("int", value))
+    except TypeError:
+        given = None
+    if given is None or given < least:
+        expected = f"expected a whole number of at least {least}"
+        raise bad("wrong-argument", f"{name} is {shown(value)}", expected)
+    return given
+
+
+def real(name: str, value: object, low: float = -math.inf, high: float = math.inf) -> float:
+    """The number from low to high that an argument is: Python's, numpy's or a tensor's.
+
+    Raises UopcError [wrong-argument], which says the argument's name.
+    """
+    try:
+        given = math.nan if isinstance(value, str | bytes) else float(cast("float", value))
+    except (TypeError, ValueError):
+        given = math.nan
+    if not low <= given <= high:
+        span = "" if low == -math.inf else f" of at least {low:g}"
+        span = f" from {low:g} to {high:g}" if high < math.inf else span
+        raise bad("wrong-argument", f"{name} is {shown(value)}", f"expected a number{span}")
+    return given
+
+
+def shown(value: object) -> str:
+    """A wrong argument in few words."""
+    text = repr(value)
+    return text if len(text) <= 60 and "\n" not in text else f"a {type(value).__name__}"
 
 
 def python_kind(type_: str) -> Number:

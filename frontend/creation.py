@@ -8,6 +8,7 @@ draw is an input, drawn anew at every call.
 from __future__ import annotations
 
 import math
+import operator
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
@@ -23,6 +24,7 @@ from uopc.frontend.core import (
     converted,
     plain,
     shape_of,
+    shown,
     type_name,
     wrap,
 )
@@ -39,21 +41,29 @@ def full(shape: Any, value: Number, dtype: DTypeLike | None = None) -> Tensor:
     name = kind if dtype is None else type_name(dtype)
     if name != "i1":
         check_number(value, name)
-    return wrap(constant(value, shape_of((shape,)) if _is_size(shape) else shape_of(shape), name))
+    return wrap(constant(value, _sizes((shape,) if _is_size(shape) else shape), name))
 
 
 def _is_size(shape: Any) -> bool:
     return hasattr(shape, "__index__") or is_symbolic(shape)
 
 
+def _sizes(shape: Any) -> Shape:
+    """The shape of something new. Raises UopcError [bad-shape], for sizes below 0 as well."""
+    sizes = shape_of(shape)
+    if any(not is_symbolic(n) and n < 0 for n in sizes):
+        raise bad("bad-shape", f"a new tensor has shape {list(sizes)}", "sizes are at least 0")
+    return sizes
+
+
 def zeros(*shape: Any, dtype: DTypeLike = "f32") -> Tensor:
     """Zeros."""
-    return wrap(constant(0, shape_of(shape), type_name(dtype)))
+    return wrap(constant(0, _sizes(shape), type_name(dtype)))
 
 
 def ones(*shape: Any, dtype: DTypeLike = "f32") -> Tensor:
     """Ones."""
-    return wrap(constant(1, shape_of(shape), type_name(dtype)))
+    return wrap(constant(1, _sizes(shape), type_name(dtype)))
 
 
 def index_along(size: int, axis: int, rank: int, type_: str = "i32") -> Tensor:
@@ -156,8 +166,17 @@ _generator = Generator()
 
 
 def manual_seed(seed: int = 0) -> None:
-    """Start the random numbers of this process again."""
-    _generator.seed(seed)
+    """Start the random numbers of this process again, from a whole number.
+
+    Raises UopcError [wrong-argument].
+    """
+    try:
+        number = operator.index(seed)  # numpy's as well, which would not hold the mask
+    except TypeError:
+        raise bad(
+            "wrong-argument", f"the seed is {shown(seed)}", "expected a whole number"
+        ) from None
+    _generator.seed(number)
 
 
 def drawn(draw: Callable[[np.random.Generator], Array], shape: Shape, type_: str) -> Tensor:
@@ -185,19 +204,19 @@ def _float_type(dtype: DTypeLike) -> str:
 
 def rand(*shape: Any, dtype: DTypeLike = "f32") -> Tensor:
     """Uniform from 0 up to, without, 1 (a half type may round up to 1)."""
-    sizes, name = shape_of(shape), _float_type(dtype)
+    sizes, name = _sizes(shape), _float_type(dtype)
     return drawn(lambda g: cast(Array, g.random(sizes, _numpy_float(name))), sizes, name)
 
 
 def randn(*shape: Any, dtype: DTypeLike = "f32") -> Tensor:
     """Normal, mean 0 and deviation 1."""
-    sizes, name = shape_of(shape), _float_type(dtype)
+    sizes, name = _sizes(shape), _float_type(dtype)
     return drawn(lambda g: cast(Array, g.standard_normal(sizes, _numpy_float(name))), sizes, name)
 
 
 def randint(*shape: Any, low: int = 0, high: int = 10, dtype: DTypeLike = "i32") -> Tensor:
     """Whole numbers from low up to, without, high."""
-    sizes, name = shape_of(shape), type_name(dtype)
+    sizes, name = _sizes(shape), type_name(dtype)
     if low >= high:
         raise bad("wrong-argument", f"there is no whole number from {low} up to {high}")
     check_number(low, name)
@@ -207,13 +226,13 @@ def randint(*shape: Any, low: int = 0, high: int = 10, dtype: DTypeLike = "i32")
 
 def uniform(*shape: Any, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = "f32") -> Tensor:
     """Uniform from low up to high."""
-    sizes, name = shape_of(shape), _float_type(dtype)
+    sizes, name = _sizes(shape), _float_type(dtype)
     return drawn(lambda g: g.uniform(low, high, sizes), sizes, name)
 
 
 def normal(*shape: Any, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike = "f32") -> Tensor:
     """Normal, of a mean and a deviation."""
-    sizes, name = shape_of(shape), _float_type(dtype)
+    sizes, name = _sizes(shape), _float_type(dtype)
     return drawn(lambda g: g.normal(mean, std, sizes), sizes, name)
 
 
@@ -256,27 +275,27 @@ def multinomial(weights: Tensor, count: int, replacement: bool = False) -> Tenso
 
 def scaled_uniform(*shape: Any, dtype: DTypeLike = "f32") -> Tensor:
     """Uniform from -1 to 1, over the root of the number of elements."""
-    sizes = shape_of(shape)
+    sizes = _sizes(shape)
     bound = 1 / math.sqrt(max(1, math.prod(sizes)))
     return uniform(sizes, low=-bound, high=bound, dtype=dtype)
 
 
 def kaiming_normal(*shape: Any, a: float = 0.01, dtype: DTypeLike = "f32") -> Tensor:
     """Normal with deviation sqrt(2 / ((1 + a*a) fan in))."""
-    sizes = shape_of(shape)
+    sizes = _sizes(shape)
     deviation = math.sqrt(2 / (1 + a * a) / max(1, math.prod(sizes[1:])))
     return normal(sizes, std=deviation, dtype=dtype)
 
 
 def glorot_uniform(*shape: Any, dtype: DTypeLike = "f32") -> Tensor:
     """Uniform within sqrt(6 / (fan in + fan out)); the first axis is out, the others are in."""
-    sizes = shape_of(shape)
+    sizes = _sizes(shape)
     bound = math.sqrt(6 / max(1, sizes[0] + math.prod(sizes[1:])))
     return uniform(sizes, low=-bound, high=bound, dtype=dtype)
 
 
 def kaiming_uniform(*shape: Any, a: float = 0.01, dtype: DTypeLike = "f32") -> Tensor:
     """Uniform within sqrt(6 / ((1 + a*a) fan in))."""
-    sizes = shape_of(shape)
+    sizes = _sizes(shape)
     bound = math.sqrt(6 / (1 + a * a) / max(1, math.prod(sizes[1:])))
     return uniform(sizes, low=-bound, high=bound, dtype=dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from uopc.frontend.core import DTypeLike, Operand, bad, tensor
+from uopc.frontend.core import DTypeLike, Operand, bad, real, tensor, whole
 from uopc.frontend.nn.linear import Linear, constant, uniform
 from uopc.frontend.nn.module import Module
 from uopc.frontend.tensor import Tensor
@@ -34,11 +34,12 @@ class MultiHeadAttention(Module):
         bias: bool = True,
         dtype: DTypeLike = "f32",
     ) -> None:
-        if heads < 1 or size % heads:
+        size, heads = whole("size", size, 1), whole("heads", heads, 1)
+        if size % heads:
             raise bad("wrong-argument", f"size {size} in {heads} heads", "a multiple is needed")
         self.size = size
         self.heads = heads
-        self.dropout = dropout
+        self.dropout = real("dropout", dropout, 0, 1)
         bound = math.sqrt(6 / (4 * size))  # Glorot's, of the three projections as one matrix
         self.in_proj_weight = uniform((3 * size, size), bound, dtype)
         self.in_proj_bias = constant((3 * size,), 0.0, dtype) if bias else None
@@ -48,29 +49,31 @@ class MultiHeadAttention(Module):
 
     def __call__(
         self,
-        query: Tensor,
-        key: Tensor | None = None,
-        value: Tensor | None = None,
+        query: Operand,
+        key: Operand | None = None,
+        value: Operand | None = None,
         mask: Operand | None = None,
         key_mask: Operand | None = None,
         is_causal: bool = False,
     ) -> Tensor:
         """The attended values; raises UopcError [wrong-operands] for sizes that do not fit."""
-        key = query if key is None else key
-        value = key if value is None else value
-        for name, x in (("query", query), ("key", key), ("value", value)):
+        # The same object stays the same tensor: three projections of one are one product.
+        q_in = tensor(query)
+        k_in = q_in if key is None or key is query else tensor(key)
+        v_in = k_in if value is None or value is key else tensor(value)
+        for name, x in (("query", q_in), ("key", k_in), ("value", v_in)):
             if x.ndim < 2 or x.shape[-1] != self.size:
                 raise bad(
                     "wrong-operands",
                     f"the {name} has shape {list(x.shape)}, expected (…, length, {self.size})",
                 )
-        if query is key and key is value:
-            q, k, v = query.linear(self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
+        if q_in is k_in and k_in is v_in:
+            q, k, v = q_in.linear(self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
         else:
             weights = self.in_proj_weight.chunk(3, 0)
             biases = [None] * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3, 0)
             q, k, v = (
-                x.linear(w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)
+                x.linear(w, b) for x, w, b in zip((q_in, k_in, v_in), weights, biases, strict=True)
             )
         seen = None if mask is None else tensor(mask)
         if key_mask is not None:

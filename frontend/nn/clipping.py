@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from uopc.frontend import autodiff
-from uopc.frontend.core import bad
+from uopc.frontend.core import bad, real
 from uopc.frontend.tensor import Tensor
 
 
@@ -19,7 +19,10 @@ def clip_grad_norm_(
     f32 (or f64) of rank 0. `max_norm` is part of the program's structure if it is a number, data
     if it is a tensor; `norm_type` may be infinity. Raises UopcError [wrong-argument].
     """
-    owners = [p for p in params if p.grad is not None]
+    real("norm_type", norm_type)
+    if not isinstance(max_norm, Tensor):
+        real("max_norm", max_norm)
+    owners = [p for p in _parameters(params) if p.grad is not None]
     if not norm_type > 0 or (not isinstance(max_norm, Tensor) and not max_norm >= 0):
         raise bad("wrong-argument", f"norm {norm_type} up to {max_norm}", "both must be positive")
     with autodiff.no_grad():
@@ -29,6 +32,11 @@ def clip_grad_norm_(
             assert owner.grad is not None
             owner.grad = owner.grad * factor.cast(owner.grad.element)
     return total
+
+
+def _parameters(params: Iterable[Tensor]) -> list[Tensor]:
+    """A tensor by itself as well, as torch takes it: walked through it would be its rows."""
+    return [params] if isinstance(params, Tensor) else list(params)
 
 
 def _norm(grads: list[Tensor], norm_type: float) -> Tensor:
@@ -54,9 +62,9 @@ def _norm(grads: list[Tensor], norm_type: float) -> Tensor:
 
 def clip_grad_value_(params: Iterable[Tensor], bound: float | Tensor) -> None:
     """Hold each element of each gradient between -bound and bound; NaN stays NaN."""
-    if not isinstance(bound, Tensor) and not bound >= 0:
+    if not isinstance(bound, Tensor) and not real("bound", bound) >= 0:
         raise bad("wrong-argument", f"a bound of {bound}", "expected a positive number")
     with autodiff.no_grad():
-        for owner in params:
+        for owner in _parameters(params):
             if owner.grad is not None:
                 owner.grad = owner.grad.minimum(bound).maximum(-bound)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, cast
 
-from uopc.frontend.core import DTypeLike, bad, plain
+from uopc.frontend.core import DTypeLike, Operand, bad, plain, tensor, whole
 from uopc.frontend.nn.linear import uniform
 from uopc.frontend.nn.module import Module
 from uopc.frontend.tensor import Tensor
@@ -26,32 +26,38 @@ class _Convolution(Module):
         dilation: Sizes,
         groups: int,
     ) -> None:
-        if groups < 1 or inputs % groups or outputs % groups:
+        inputs, outputs = whole("inputs", inputs, 1), whole("outputs", outputs, 1)
+        groups = whole("groups", groups, 1)
+        if inputs % groups or outputs % groups:
             raise bad(
                 "wrong-argument",
                 f"{inputs} and {outputs} channels in {groups} groups",
                 "both must be multiples of the groups",
             )
         self.inputs, self.outputs = inputs, outputs
-        self.kernel_size = self._each(kernel_size, "kernel_size")
-        self.stride = self._each(stride, "stride")
-        self.dilation = self._each(dilation, "dilation")
+        self.kernel_size = self._each(kernel_size, "kernel_size", 1)
+        self.stride = self._each(stride, "stride", 1)
+        self.dilation = self._each(dilation, "dilation", 1)
         self.groups = groups
 
-    def _each(self, value: Sizes, what: str) -> tuple[int, ...]:
-        value = plain(value)
-        sizes = (value,) * self.axes if isinstance(value, int) else tuple(value)
+    def _each(self, value: Sizes, what: str, least: int = 0) -> tuple[int, ...]:
+        given: Any = plain(value)
+        if not isinstance(given, tuple):
+            given = (given,) * self.axes
+        sizes = tuple(whole(what, n, least) for n in cast("Sequence[object]", given))
         if len(sizes) != self.axes:
             raise bad("wrong-argument", f"{what} {list(sizes)} for {self.axes} spatial axes")
         return sizes
 
-    def _check(self, x: Tensor) -> None:
+    def _checked(self, value: Operand) -> Tensor:
+        x = tensor(value)
         if x.ndim != self.axes + 2 or x.shape[1] != self.inputs:
             raise bad(
                 "wrong-operands",
                 f"{type(self).__name__} of {self.inputs} channels got shape {list(x.shape)}",
                 f"expected a batch axis, the channels, and {self.axes} spatial axes",
             )
+        return x
 
 
 class Conv1d(_Convolution):
@@ -97,9 +103,8 @@ class Conv1d(_Convolution):
         totals = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
         return tuple((n // 2, n - n // 2) for n in totals)
 
-    def __call__(self, x: Tensor) -> Tensor:
-        self._check(x)
-        padded = x.pad(((0, 0), (0, 0), *self.padding))
+    def __call__(self, x: Operand) -> Tensor:
+        padded = self._checked(x).pad(((0, 0), (0, 0), *self.padding))
         return padded.conv(self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
 
 
@@ -145,9 +150,8 @@ class ConvTranspose1d(_Convolution):
         self.weight = uniform(shape, bound, dtype)
         self.bias = uniform((outputs,), bound, dtype) if bias else None
 
-    def __call__(self, x: Tensor) -> Tensor:
-        self._check(x)
-        return x.conv_transpose(
+    def __call__(self, x: Operand) -> Tensor:
+        return self._checked(x).conv_transpose(
             self.weight,
             self.bias,
             self.stride,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uopc.frontend.core import DTypeLike, Operand, bad, tensor
+from uopc.frontend.core import DTypeLike, Operand, bad, shown, tensor, whole
 from uopc.frontend.nn.module import Module
 from uopc.frontend.tensor import Tensor
 
@@ -40,12 +40,14 @@ class Linear(Module):
     """x weight^T + bias over the last axis: (…, inputs) to (…, outputs).
 
     `weight` is (outputs, inputs) and starts uniform within 1 / sqrt(inputs), as does `bias`
-    (torch's start; He et al., 2015, with a = sqrt 5). Raises UopcError [wrong-operands].
+    (torch's start; He et al., 2015, with a = sqrt 5). Raises UopcError [wrong-argument],
+    [wrong-operands].
     """
 
     def __init__(
         self, inputs: int, outputs: int, bias: bool = True, dtype: DTypeLike = "f32"
     ) -> None:
+        inputs, outputs = whole("inputs", inputs), whole("outputs", outputs)
         bound = 1 / math.sqrt(max(1, inputs))
         self.weight = uniform((outputs, inputs), bound, dtype)
         self.bias = uniform((outputs,), bound, dtype) if bias else None
@@ -75,11 +77,12 @@ class Embedding(Module):
         padding_idx: int | None = None,
         dtype: DTypeLike = "f32",
     ) -> None:
+        count, size = whole("count", count), whole("size", size)
         table = Tensor.randn(count, size, dtype=dtype)
         if padding_idx is not None:
-            if not -count <= padding_idx < count:
-                raise bad("wrong-argument", f"padding_idx {padding_idx} of {count} rows")
-            padding_idx %= count
+            if not hasattr(padding_idx, "__index__") or not -count <= padding_idx < count:
+                raise bad("wrong-argument", f"padding_idx {shown(padding_idx)} of {count} rows")
+            padding_idx = int(padding_idx) % count
             table[padding_idx] = 0.0
             table.realize()
         self.padding_idx = padding_idx

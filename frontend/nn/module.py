@@ -17,6 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
+import numpy as np
+
+from uopc.frontend.core import Operand, bad, real, tensor
 from uopc.frontend.nn import state
 
 if TYPE_CHECKING:
@@ -92,12 +95,18 @@ class Sequential(Module):
     """
 
     def __init__(self, *layers: Callable[..., Any]) -> None:
+        for number, layer in enumerate(layers):
+            if not callable(layer):
+                given = type(layer).__name__
+                raise bad("wrong-argument", f"layer {number} is no function: {given}")
         self.layers = list(layers)
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Any) -> Any:
+        # Functions such as Tensor.tanh take tensors only.
+        value: Any = tensor(cast("Operand", x)) if isinstance(x, np.ndarray) else x
         for layer in self.layers:
-            x = layer(x)
-        return x
+            value = layer(value)
+        return value
 
     def __len__(self) -> int:
         return len(self.layers)
@@ -114,13 +123,16 @@ class Sequential(Module):
 
 
 class Dropout(Module):
-    """Each element 0 with probability p while training, the others over 1 - p."""
+    """Each element 0 with probability p while training, the others over 1 - p.
+
+    Raises UopcError [wrong-argument] for a p that is no number from 0 to 1.
+    """
 
     def __init__(self, p: float = 0.5) -> None:
-        self.p = p
+        self.p = real("p", p, 0, 1)
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.dropout(self.p, self.training)
+    def __call__(self, x: Operand) -> Tensor:
+        return tensor(x).dropout(self.p, self.training)
 
 
 def _described(value: Any) -> str:

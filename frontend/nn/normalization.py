@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import cast
 
 from uopc.frontend import autodiff
-from uopc.frontend.core import DTypeLike, bad, plain
+from uopc.frontend.core import DTypeLike, Operand, bad, real, tensor, whole
 from uopc.frontend.nn.linear import constant, filled
 from uopc.frontend.nn.module import Module
 from uopc.frontend.nn.state import defer
@@ -25,13 +26,16 @@ class LayerNorm(Module):
         bias: bool = True,
         dtype: DTypeLike = "f32",
     ) -> None:
-        shape = plain(shape)
-        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        sizes = cast("Sequence[object]", shape if isinstance(shape, Sequence) else (shape,))
+        self.shape = tuple(whole("a size of shape", n) for n in sizes)
+        if not self.shape:
+            raise bad("wrong-argument", "LayerNorm over no axes", "give the last axes' sizes")
         self.eps = eps
         self.weight = constant(self.shape, 1.0, dtype) if elementwise_affine else None
         self.bias = constant(self.shape, 0.0, dtype) if elementwise_affine and bias else None
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Operand) -> Tensor:
+        x = tensor(x)
         _check_last(x, self.shape, "LayerNorm")
         axes = tuple(range(-len(self.shape), 0))
         return x.layer_norm(self.weight, self.bias, self.eps, axes)
@@ -47,11 +51,12 @@ class RMSNorm(Module):
         elementwise_affine: bool = True,
         dtype: DTypeLike = "f32",
     ) -> None:
-        self.size = size
+        self.size = whole("size", size)
         self.eps = eps
-        self.weight = constant((size,), 1.0, dtype) if elementwise_affine else None
+        self.weight = constant((self.size,), 1.0, dtype) if elementwise_affine else None
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Operand) -> Tensor:
+        x = tensor(x)
         _check_last(x, (self.size,), "RMSNorm")
         return x.rms_norm(self.weight, self.eps)
 
@@ -68,7 +73,8 @@ class GroupNorm(Module):
         affine: bool = True,
         dtype: DTypeLike = "f32",
     ) -> None:
-        if groups < 1 or channels % groups:
+        groups, channels = whole("groups", groups, 1), whole("channels", channels, 1)
+        if channels % groups:
             raise bad("wrong-argument", f"{channels} channels in {groups} groups")
         self.groups = groups
         self.channels = channels
@@ -76,7 +82,8 @@ class GroupNorm(Module):
         self.weight = constant((channels,), 1.0, dtype) if affine else None
         self.bias = constant((channels,), 0.0, dtype) if affine else None
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Operand) -> Tensor:
+        x = tensor(x)
         _check_channels(x, self.channels, type(self).__name__)
         return x.group_norm(self.groups, self.weight, self.bias, self.eps)
 
@@ -87,6 +94,7 @@ class InstanceNorm(GroupNorm):
     def __init__(
         self, channels: int, eps: float = 1e-5, affine: bool = False, dtype: DTypeLike = "f32"
     ) -> None:
+        channels = whole("channels", channels, 1)
         super().__init__(channels, channels, eps, affine, dtype)
 
 
@@ -108,16 +116,18 @@ class BatchNorm(Module):
         track_running_stats: bool = True,
         dtype: DTypeLike = "f32",
     ) -> None:
+        channels = whole("channels", channels)
         self.channels = channels
         self.eps = eps
-        self.momentum = momentum
+        self.momentum = None if momentum is None else real("momentum", momentum)
         self.weight = constant((channels,), 1.0, dtype) if affine else None
         self.bias = constant((channels,), 0.0, dtype) if affine else None
         self.running_mean = filled((channels,), 0.0, dtype) if track_running_stats else None
         self.running_var = filled((channels,), 1.0, dtype) if track_running_stats else None
         self.num_batches_tracked = filled((), 0, "i64") if track_running_stats else None
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Operand) -> Tensor:
+        x = tensor(x)
         _check_channels(x, self.channels, "BatchNorm")
         if not self.training and self.running_mean is not None and self.running_var is not None:
             mean, variance = self.running_mean, self.running_var

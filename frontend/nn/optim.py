@@ -23,8 +23,9 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from uopc.frontend import autodiff, tracing
-from uopc.frontend.core import bad
+from uopc.frontend.core import bad, real, shown
 from uopc.frontend.nn import state
+from uopc.frontend.nn.module import Module
 from uopc.frontend.tensor import Tensor
 
 ParamsLike: TypeAlias = "Iterable[Tensor] | Iterable[Mapping[str, Any]]"
@@ -37,7 +38,7 @@ class ParamGroup:
 
     def __init__(self, params: Sequence[Tensor], values: Mapping[str, float]) -> None:
         self.params = list(params)
-        self.values = {name: _number(value) for name, value in values.items()}
+        self.values = {name: _number(real(name, value)) for name, value in values.items()}
         """Each hyperparameter as an f64 tensor of rank 0."""
         self.kept: dict[str, Tensor] = {}
         """What the optimizer keeps once for the group."""
@@ -52,7 +53,7 @@ class ParamGroup:
                 f"there is no hyperparameter {name!r} to set",
                 f"expected one of {', '.join(self.values)}",
             )
-        new = value if isinstance(value, Tensor) else _number(value)
+        new = value if isinstance(value, Tensor) else _number(real(name, value))
         self.values[name].assign(new.detach())
 
     def __contains__(self, name: str) -> bool:
@@ -79,14 +80,14 @@ class Optimizer:
 
     `params` are tensors, or dicts of `params` and the hyperparameters that differ for them.
     Raises UopcError [wrong-argument] for no parameters, one given twice, or one that needs no
-    gradient.
+    gradient, and for a hyperparameter that is no number of its range.
     """
 
     lr = _hyperparameter("lr")
     weight_decay = _hyperparameter("weight_decay")
 
     def __init__(self, params: ParamsLike, defaults: Mapping[str, float]) -> None:
-        self.groups = _groups(list(params), defaults)
+        self.groups = _groups(_listed(params), defaults)
         self.params: list[Tensor] = [p for group in self.groups for p in group.params]
         _check_params(self.params)
         self.steps = Tensor(np.int64(0))
@@ -178,11 +179,28 @@ class Optimizer:
         state.load_state_dict(self, tensors, strict)
 
 
+def _listed(params: Any) -> list[Any]:
+    """What an optimizer is given, as a list. A tensor by itself would be taken for its rows."""
+    given: object = params
+    if isinstance(given, Iterable) and not isinstance(given, Tensor | Mapping | Module):
+        return list(cast("Iterable[Any]", given))
+    hint = "expected a list of tensors, or of dicts with params"
+    if isinstance(given, Module):
+        hint = "give it model.parameters()"
+    raise bad("wrong-argument", f"the parameters are no list: {type(params).__name__}", hint)
+
+
 def _groups(given: list[Any], defaults: Mapping[str, float]) -> list[ParamGroup]:
     if not any(isinstance(each, Mapping) for each in given):
         return [ParamGroup(cast("list[Tensor]", given), defaults)]
     groups: list[ParamGroup] = []
     for each in cast("list[Mapping[str, Any]]", given):
+        if not isinstance(each, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] (callers may not check)
+            raise bad(
+                "wrong-argument",
+                f"a {type(each).__name__} stands among parameter groups",
+                "expected tensors only, or dicts with params only",
+            )
         options = {name: value for name, value in each.items() if name != "params"}
         unknown = [name for name in options if name not in defaults]
         if "params" not in each or unknown:
@@ -191,7 +209,9 @@ def _groups(given: list[Any], defaults: Mapping[str, float]) -> list[ParamGroup]
                 f"a parameter group has {', '.join(each)}",
                 f"expected params, and any of {', '.join(defaults)}",
             )
-        groups.append(ParamGroup(list(each["params"]), {**defaults, **options}))
+        own = each["params"]
+        own = [own] if isinstance(own, Tensor) else _listed(own)  # as torch takes it
+        groups.append(ParamGroup(own, {**defaults, **options}))
     return groups
 
 
@@ -220,10 +240,21 @@ def _zeros(parameter: Tensor) -> Tensor:
     return Tensor(np.zeros(parameter.shape), dtype=_wide(parameter.element))
 
 
-def _check_range(name: str, value: float, below: float = np.inf) -> None:
-    if not 0 <= value < below:
+def _check_range(name: str, value: object, below: float = np.inf) -> None:
+    if not 0 <= real(name, value) < below:
         bound = f"and below {below:g}" if below < np.inf else "and finite"
-        raise bad("wrong-argument", f"{name} is {value}", f"expected at least 0 {bound}")
+        raise bad("wrong-argument", f"{name} is {shown(value)}", f"expected at least 0 {bound}")
+
+
+def _pair(betas: Any) -> tuple[float, float]:
+    try:
+        first, second = betas
+    except (TypeError, ValueError):
+        message = f"betas is {shown(betas)}"
+        raise bad("wrong-argument", message, "expected a pair of numbers") from None
+    _check_range("beta1", first, 1.0)
+    _check_range("beta2", second, 1.0)
+    return first, second
 
 
 class SGD(Optimizer):
@@ -285,9 +316,8 @@ class Adam(Optimizer):
     ) -> None:
         for name, value in (("lr", lr), ("eps", eps), ("weight_decay", weight_decay)):
             _check_range(name, value)
-        for name, value in zip(("beta1", "beta2"), betas, strict=True):
-            _check_range(name, value, 1.0)
-        numbers = {"lr": lr, "beta1": betas[0], "beta2": betas[1], "eps": eps}
+        first, second = _pair(betas)
+        numbers = {"lr": lr, "beta1": first, "beta2": second, "eps": eps}
         super().__init__(params, numbers | {"weight_decay": weight_decay})
         for group in self.groups:
             group.kept = {"beta1_product": _number(1.0), "beta2_product": _number(1.0)}

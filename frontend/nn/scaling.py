@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from uopc.frontend import autodiff, tracing
-from uopc.frontend.core import bad
+from uopc.frontend.core import bad, real
 from uopc.frontend.nn import state
 from uopc.frontend.nn.optim import Optimizer
 from uopc.frontend.tensor import Tensor
@@ -30,6 +30,9 @@ class LossScaler:
         growth: float = 2.0,
         backoff: float = 0.5,
     ) -> None:
+        names = ("scale", "growth_interval", "growth", "backoff")
+        for name, value in zip(names, (scale, growth_interval, growth, backoff), strict=True):
+            real(name, value)
         if not (scale > 0 and growth > 1 > backoff > 0 and growth_interval >= 1):
             raise bad(
                 "wrong-argument",

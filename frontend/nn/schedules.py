@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from uopc.frontend.core import bad, tensor
+from uopc.frontend.core import bad, real, tensor, whole
 from uopc.frontend.nn.optim import Optimizer
 from uopc.frontend.tensor import Tensor
 
@@ -28,6 +28,9 @@ class LRSchedule:
     """The rate of each group is its first one times `factor(steps taken)`."""
 
     def __init__(self, optimizer: Optimizer) -> None:
+        if not isinstance(optimizer, Optimizer):  # pyright: ignore[reportUnnecessaryIsInstance] (callers may not check)
+            given = type(optimizer).__name__
+            raise bad("wrong-argument", f"{given} is no optimizer", "give it nn.SGD(…), say")
         self.optimizer = optimizer
         self.first_rates = [group["lr"] for group in optimizer.groups]
         self.steps = 0
@@ -93,9 +96,7 @@ class StepLR(LRSchedule):
     """gamma times less every `every` steps."""
 
     def __init__(self, optimizer: Optimizer, every: int, gamma: float = 0.1) -> None:
-        if every < 1:
-            raise bad("wrong-argument", f"a change every {every} steps")
-        self.every, self.gamma = every, gamma
+        self.every, self.gamma = whole("every", every, 1), real("gamma", gamma)
         super().__init__(optimizer)
 
     def factor(self, step: int) -> float:
@@ -106,7 +107,8 @@ class MultiStepLR(LRSchedule):
     """gamma times less at each of some steps."""
 
     def __init__(self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1) -> None:
-        self.milestones, self.gamma = sorted(milestones), gamma
+        self.milestones = sorted(whole("a milestone", n) for n in milestones)
+        self.gamma = real("gamma", gamma)
         super().__init__(optimizer)
 
     def factor(self, step: int) -> float:
@@ -117,7 +119,7 @@ class ExponentialLR(LRSchedule):
     """gamma times less at each step."""
 
     def __init__(self, optimizer: Optimizer, gamma: float) -> None:
-        self.gamma = gamma
+        self.gamma = real("gamma", gamma)
         super().__init__(optimizer)
 
     def factor(self, step: int) -> float:
@@ -128,7 +130,8 @@ class _Within(LRSchedule):
     """Something over `steps` steps, after a linear rise over `warmup` of them."""
 
     def __init__(self, optimizer: Optimizer, steps: int, warmup: int, least: float) -> None:
-        if not 0 <= warmup <= steps or steps < 1 or least < 0:
+        steps, warmup = whole("steps", steps), whole("warmup", warmup)
+        if not 0 <= warmup <= steps or steps < 1 or real("least", least) < 0:
             raise bad(
                 "wrong-argument",
                 f"{warmup} steps of warm-up of {steps}, down to {least}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -168,3 +169,20 @@ def test_windows_that_do_not_fit_are_told():
         Tensor.ones(1, 3, 4, 4).conv2d(Tensor.ones(1, 2, 3, 3))
     with pytest.raises(UopcError, match="targets of shape"):
         Tensor.ones(2, 3).cross_entropy(Tensor([1, 2, 0]))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda x: x.cross_entropy(Tensor([0.0, 1.0])), "targets of f32[2] for scores of shape [2"),
+        (lambda x: x.cross_entropy(np.zeros((2, 1))), "targets of f64[2, 1] for scores of shape"),
+        (lambda x: x.nll_loss([0.0, 1.0]), "targets of f32[2]"),
+        (lambda x: x.cross_entropy([0, 1], weight=[1.0, 2.0]), "weights of shape [2] for 3 cla"),
+        (lambda x: x.sum().cross_entropy(0), "scores of shape []"),
+    ],
+)
+def test_targets_that_do_not_fit_are_told(make: Callable[[Tensor], Any], words: str):
+    with pytest.raises(UopcError) as caught:
+        make(Tensor.ones(2, 3))
+    assert caught.value.kind == "wrong-operands"
+    assert caught.value.message.startswith(words)

@@ -225,6 +225,55 @@ def test_arguments_that_do_not_fit_are_told():
         assert caught.value.kind == "wrong-argument"
 
 
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: nn.Linear(-1, 3), "inputs is -1"),
+        (lambda: nn.Linear(2, 2.5), "outputs is 2.5"),  # pyright: ignore[reportArgumentType]
+        (lambda: nn.Embedding(-2, 4), "count is -2"),
+        (lambda: nn.Embedding(4, 2, padding_idx=0.5), "padding_idx 0.5 of 4 rows"),  # pyright: ignore[reportArgumentType]
+        (lambda: nn.Conv2d(0, 4, 3), "inputs is 0"),
+        (lambda: nn.Conv2d(3, 4, 0), "kernel_size is 0"),
+        (lambda: nn.Conv2d(3, 4, 3, stride=(1, 0)), "stride is 0"),
+        (lambda: nn.Conv2d(3, 4, 3, padding=-1), "padding is -1"),
+        (lambda: nn.ConvTranspose1d(3, 4, 3, output_padding=-1), "output_padding is -1"),
+        (lambda: nn.LayerNorm((2, -3)), "a size of shape is -3"),
+        (lambda: nn.LayerNorm(()), "LayerNorm over no axes"),
+        (lambda: nn.RMSNorm(-3), "size is -3"),
+        (lambda: nn.GroupNorm(0, 4), "groups is 0"),
+        (lambda: nn.BatchNorm(-4), "channels is -4"),
+        (lambda: nn.InstanceNorm(-4), "channels is -4"),
+        (lambda: nn.MultiHeadAttention(0, 2), "size is 0"),
+        (lambda: nn.MultiHeadAttention(4, 2, dropout=2), "dropout is 2"),
+        (lambda: nn.Dropout(2.0), "p is 2.0"),
+        (lambda: nn.Dropout("a"), "p is 'a'"),  # pyright: ignore[reportArgumentType]
+        (lambda: nn.Sequential(3), "layer 0 is no function: int"),  # pyright: ignore[reportArgumentType]
+        (lambda: Tensor.manual_seed("a"), "the seed is 'a'"),  # pyright: ignore[reportArgumentType]
+    ],
+)
+def test_sizes_and_numbers_that_are_none_are_told(make: Any, words: str):
+    with pytest.raises(UopcError) as caught:
+        make()
+    assert caught.value.kind == "wrong-argument"
+    assert caught.value.message == words
+
+
+def test_nothing_is_made_of_sizes_below_zero():
+    for make in (Tensor.zeros, Tensor.ones, Tensor.rand, Tensor.randn):
+        with pytest.raises(UopcError) as caught:
+            make(2, -1)
+        assert str(caught.value) == (
+            "error: a new tensor has shape [2, -1] [bad-shape]\n  hint: sizes are at least 0"
+        )
+
+
+def test_a_seed_of_numpy_is_the_same_seed():
+    Tensor.manual_seed(3)
+    first = Tensor.rand(4).numpy()
+    Tensor.manual_seed(np.int32(3))  # pyright: ignore[reportArgumentType]
+    np.testing.assert_array_equal(Tensor.rand(4).numpy(), first)
+
+
 def test_layers_say_what_they_are():
     assert repr(nn.Linear(2, 3)) == "Linear(weight: f32[3, 2], bias: f32[3])"
     model = nn.Sequential(nn.Linear(2, 3, bias=False), Tensor.relu)
@@ -234,7 +283,21 @@ def test_layers_say_what_they_are():
     )
 
 
-def test_a_layer_takes_an_array():
-    layer = nn.Linear(2, 3)
-    x = reals(4, 2)
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (nn.Linear(2, 3), (4, 2)),
+        (nn.LayerNorm(2), (4, 2)),
+        (nn.RMSNorm(2), (4, 2)),
+        (nn.GroupNorm(2, 4), (2, 4, 3)),
+        (nn.BatchNorm(4), (2, 4, 3)),
+        (nn.Conv2d(2, 3, 2), (1, 2, 3, 3)),
+        (nn.ConvTranspose1d(2, 3, 2), (1, 2, 3)),
+        (nn.MultiHeadAttention(4, 2), (3, 4)),
+        (nn.Dropout(0.0), (3,)),
+        (nn.Sequential(Tensor.tanh, nn.Linear(2, 3)), (4, 2)),
+    ],
+)
+def test_a_layer_takes_an_array(layer: Any, shape: tuple[int, ...]):
+    x = reals(*shape)
     np.testing.assert_array_equal(layer(x).numpy(), layer(Tensor(x)).numpy())

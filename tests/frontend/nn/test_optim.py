@@ -117,6 +117,13 @@ def test_nothing_that_changes_from_step_to_step_makes_a_plan():
     assert opt.steps.item() == 5
 
 
+def test_one_tensor_may_stand_for_a_group_and_be_clipped():
+    w = Tensor([3.0, 4.0], requires_grad=True)
+    assert nn.SGD([{"params": w}]).params == [w]
+    w.grad = Tensor([3.0, 4.0])
+    assert nn.clip_grad_norm_(w, 1.0).item() == 5.0
+
+
 @pytest.mark.parametrize("kind", [nn.SGD, nn.AdamW])
 def test_a_jitted_step_reads_its_numbers_anew(kind: Any):
     def run(jitted: bool) -> tuple[np.ndarray, int]:
@@ -186,6 +193,19 @@ def test_half_parameters_are_updated_in_f32():
         (lambda p: nn.Adam([p], betas=(0.9, 1.0)), "beta2 is 1.0"),
         (lambda p: nn.SGD([{"params": [p], "rate": 1}]), "a parameter group has params, rate"),
         (lambda p: nn.SGD([p]).groups[0].__setitem__("momentum", 1), "no hyperparameter 'momen"),
+        (lambda p: nn.AdamW([p], lr="x"), "lr is 'x'"),
+        (lambda p: nn.SGD([{"params": [p], "lr": "x"}]), "lr is 'x'"),
+        (lambda p: nn.SGD([p]).groups[0].__setitem__("lr", None), "lr is None"),
+        (lambda p: nn.Adam([p], betas=0.9), "betas is 0.9"),
+        (lambda p: nn.Adam([p], betas=("a", 0.9)), "beta1 is 'a'"),
+        (lambda p: nn.SGD(p), "the parameters are no list: Tensor"),
+        (lambda p: nn.SGD(nn.Linear(1, 1)), r"(?s)no list: Linear.*give it model.parameters"),
+        (lambda p: nn.SGD([{"params": [p]}, p]), "a Tensor stands among parameter groups"),
+        (lambda p: nn.StepLR(nn.SGD([p]), 1.5), "every is 1.5"),
+        (lambda p: nn.StepLR(p, 1), "Tensor is no optimizer"),
+        (lambda p: nn.CosineLR(nn.SGD([p]), "a"), "steps is 'a'"),
+        (lambda p: nn.clip_grad_norm_([p], "a"), "max_norm is 'a'"),
+        (lambda p: nn.LossScaler("a"), "scale is 'a'"),
     ],
 )
 def test_wrong_arguments_are_told(make: Callable[[Tensor], Any], words: str):
