@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from uopc.frontend.core import Axes, Operand, bad, in_single, real, tensor
+from uopc.frontend.core import Axes, Operand, bad, in_single, known_elements, real, tensor
 from uopc.frontend.elementwise import where
+from uopc.frontend.extents import is_symbolic
 from uopc.frontend.promotion import float_type
 
 if TYPE_CHECKING:
@@ -240,7 +241,8 @@ def cross_entropy(
     """-log softmax(x) at the target: class numbers, or probabilities in x's shape. Classes are
     axis 1, or the one axis of a vector; elements of `ignore_index` do not count. With `weight`
     each class counts so much, and the mean is over the weights of the targets. Raises UopcError
-    [wrong-operands], [wrong-argument]."""
+    [wrong-operands], [wrong-argument], and [bad-index] for a class that is not there, if the target
+    is data: one that is computed, or in a function under uopc.jit, has a loss of 0 and counts."""
     real("label_smoothing", label_smoothing, 0, 1)
     axis, classes = _classes(x)
     scores = x.log_softmax(axis)
@@ -266,7 +268,7 @@ def nll_loss(
     weight: Operand | None = None,
 ) -> Tensor:  # fmt: skip
     """The negative of x at the target's class numbers: x holds logarithms of probabilities. See
-    cross_entropy for `ignore_index` and `weight`. Raises UopcError [wrong-operands]."""
+    cross_entropy for `ignore_index`, `weight` and errors."""
     axis, _ = _classes(x)
     goal = tensor(target)
     if goal.element[0] in "fb":
@@ -311,6 +313,7 @@ def _nll(
             f"targets of shape {list(goal.shape)} for scores of shape {list(scores.shape)}",
             f"expected {list(expected)}",
         )
+    _check_classes(goal, scores.shape[axis], ignored)
     wide = goal.unsqueeze(axis)
     chosen = wide == index_along(scores.shape[axis], axis, scores.ndim)
     # Chosen, not multiplied: a score of -inf elsewhere must not make NaN.
@@ -326,6 +329,21 @@ def _nll(
             return _ratio_of_sums(loss, counted)
         return _ratio_of_sums(loss, where(counted, where(chosen, weights, 0.0).sum(axis), 0.0))
     return _collected(loss, reduction)
+
+
+def _check_classes(goal: Tensor, classes: int, ignored: int) -> None:
+    numbers = known_elements(goal)
+    if numbers is None or not numbers.size or is_symbolic(classes):
+        return
+    if int(numbers.min()) >= 0 and int(numbers.max()) < classes:
+        return
+    wrong = numbers[((numbers < 0) | (numbers >= classes)) & (numbers != ignored)]
+    if wrong.size:
+        raise bad(
+            "bad-index",
+            f"the target is class {wrong.flat[0]}, of {classes} classes",
+            f"expected 0 to {classes - 1}, or ignore_index, which is {ignored}",
+        )
 
 
 @in_single

@@ -186,6 +186,16 @@ def check_number(value: Number, type_: str) -> None:
         )
 
 
+def known_elements(x: Tensor) -> Array | None:
+    """The elements of a tensor that is data already, for checks: nothing is computed for them.
+
+    None for what is still to be computed, and for whatever a function that is being traced takes
+    in: its elements are other ones at each call.
+    """
+    node = x.node
+    return (node.realized or node).array
+
+
 # -- operands --------------------------------------------------------------------------------------
 
 

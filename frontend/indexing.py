@@ -180,14 +180,20 @@ def _positions(item: Any, size: int, axis: int) -> Node:
     array = np.asarray(item)
     if array.size and array.dtype.kind not in "iu":
         raise bad("bad-index", f"positions are whole numbers, got {array.dtype}")
-    if array.size and not (-size <= int(array.min()) and int(array.max()) < size):
-        raise bad(
-            "bad-index",
-            f"positions {array.min()} to {array.max()} are not all inside of axis {axis} of "
-            f"size {size}",
-        )
+    check_inside(array, size, f"axis {axis}")
     wide = array.astype(np.int64)
     return array_node(np.where(wide < 0, wide + size, wide))
+
+
+def check_inside(positions: Array, size: int, what: str) -> None:
+    """Raises UopcError [bad-index] for positions that an axis has not, from either end."""
+    if not positions.size:
+        return
+    low, high = int(positions.min()), int(positions.max())
+    if low < -size or high >= size:
+        raise bad(
+            "bad-index", f"positions {low} to {high} are not all inside of {what} of size {size}"
+        )
 
 
 def wrapped_positions(node: Node, size: int) -> Node:

@@ -19,6 +19,7 @@ from uopc.frontend.core import (
     array_node,
     bad,
     broadcast_shapes,
+    known_elements,
     one_axis,
     plain,
     tensor,
@@ -26,8 +27,9 @@ from uopc.frontend.core import (
 )
 from uopc.frontend.creation import index_along
 from uopc.frontend.elementwise import limits_of, where
+from uopc.frontend.extents import is_symbolic
 from uopc.frontend.graph import Node, iota
-from uopc.frontend.indexing import getitem, take_node, with_item, wrapped_positions
+from uopc.frontend.indexing import check_inside, getitem, take_node, with_item, wrapped_positions
 
 if TYPE_CHECKING:
     from uopc.frontend.tensor import Tensor
@@ -239,8 +241,15 @@ def one_hot(x: Tensor, classes: int) -> Tensor:
 
 
 def embedding(x: Tensor, weight: Operand) -> Tensor:
-    """The rows of `weight` that the elements of x name."""
-    return tensor(weight)[x]
+    """The rows of `weight` that the elements of x name; below 0 they count from the end. Raises
+    UopcError [bad-index] for a row that is not there, if x is data: one that is computed, or in a
+    function under uopc.jit, reads the last row instead, or the first."""
+    table = tensor(weight)
+    rows = table[x]
+    positions, count = known_elements(x), table.shape[0]
+    if positions is not None and positions.dtype.kind in "iu" and not is_symbolic(count):
+        check_inside(positions, count, "the table's rows, axis 0")
+    return rows
 
 
 def searchsorted(x: Tensor, values: Operand, right: bool = False) -> Tensor:

@@ -67,7 +67,8 @@ class Embedding(Module):
     """Rows of a table by number: indices (…) to (…, size).
 
     `weight` is (count, size) and starts normal. The row of `padding_idx` starts as zeros and gets
-    no gradient. Indices are as those of `weight[indices]`.
+    no gradient. Indices are as those of Tensor.embedding. Raises UopcError [wrong-argument],
+    [bad-index].
     """
 
     def __init__(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tensor_checks import Checks
 
+import uopc
 from uopc import Tensor, UopcError
 
 pytestmark = pytest.mark.usefixtures("cache_folder")
@@ -169,6 +170,28 @@ def test_windows_that_do_not_fit_are_told():
         Tensor.ones(1, 3, 4, 4).conv2d(Tensor.ones(1, 2, 3, 3))
     with pytest.raises(UopcError, match="targets of shape"):
         Tensor.ones(2, 3).cross_entropy(Tensor([1, 2, 0]))
+
+
+@pytest.mark.parametrize("goal", [[0, 3], np.array([-1, 0]), Tensor([0, 3]), [-100, 3]])
+def test_a_class_that_is_not_there_is_told(goal: Any):
+    x = Tensor.ones(2, 3)
+    for loss in (x.cross_entropy, x.nll_loss):
+        with pytest.raises(UopcError) as caught:
+            loss(goal)
+        assert caught.value.kind == "bad-index"
+        assert ", of 3 classes" in caught.value.message
+        assert caught.value.hint == "expected 0 to 2, or ignore_index, which is -100"
+
+
+def test_a_class_is_checked_only_where_it_is_known():
+    x = Tensor(np.log(np.array([[0.5, 0.5], [0.25, 0.75]], np.float32)))
+    known = -math.log(0.25)
+    assert abs(x.nll_loss([-100, 0]).item() - known) < 1e-6
+    assert abs(x.nll_loss([5, 0], ignore_index=5).item() - known) < 1e-6
+    assert abs(x.nll_loss(Tensor([1, 0]) * 2 + [3, 0]).item() - known / 2) < 1e-6
+    jitted = uopc.jit(lambda goal: x.nll_loss(goal))
+    for _ in range(3):
+        assert abs(jitted(Tensor([5, 0])).item() - known / 2) < 1e-6
 
 
 @pytest.mark.parametrize(

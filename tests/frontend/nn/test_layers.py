@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tensor_checks import Checks
 
+import uopc
 from uopc import Tensor, UopcError, nn
 
 pytestmark = pytest.mark.usefixtures("cache_folder")
@@ -185,6 +186,21 @@ def test_the_padding_row_gets_no_gradient():
     table(Tensor([[0, 1], [1, 3]])).sum().backward()
     assert table.weight.grad is not None
     assert table.weight.grad.numpy()[:, 0].tolist() == [1.0, 0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("rows", [[0, 4], np.array([-5, 0]), Tensor([[1], [7]])])
+def test_a_row_that_is_not_there_is_told(rows: Any):
+    with pytest.raises(UopcError, match=r"inside of the table's rows, axis 0 of size 4 \[bad"):
+        nn.Embedding(4, 2)(rows)
+
+
+def test_a_row_that_is_computed_or_traced_is_held_at_the_ends():
+    table = nn.Embedding(4, 2)
+    last = table.weight[3].numpy()
+    np.testing.assert_array_equal(table(Tensor([3]) + 4).numpy()[0], last)
+    jitted = uopc.jit(lambda rows: table(rows))
+    for _ in range(3):
+        np.testing.assert_array_equal(jitted(Tensor([7])).numpy()[0], last)
 
 
 def test_half_types():
