@@ -35,11 +35,17 @@ _GAIN = 1.05
 
 
 def rows_to_merge(
-    dag: LoopDag, across: loop.RangeOp, fixed: frozenset[loop.RangeOp], lanes: int, most: int
+    dag: LoopDag,
+    across: loop.RangeOp,
+    fixed: frozenset[loop.RangeOp],
+    lanes: int,
+    wide: int,
+    most: int,
 ) -> tuple[loop.RangeOp, int] | None:
     """The range of rows whose columns `across` counts, and how many to merge for whole vectors.
 
-    `fixed` are the ranges that may not be cut, and `most` is how many columns a panel has room for.
+    `fixed` are the ranges that may not be cut, `wide` is how many vectors a panel of the register
+    tile has, and `most` how many columns a packed one has room for.
     None where rows are no neighbours, or nothing is gained.
     """
     columns = length(dag, across)
@@ -51,8 +57,8 @@ def rows_to_merge(
             continue
         count = length(dag, rows)
         choices = [n for n in range(1, count + 1) if count % n == 0 and n * columns <= most]
-        best = max(choices, key=lambda n: (_share(n * columns, lanes), -n), default=1)
-        if _share(best * columns, lanes) > _GAIN * _share(columns, lanes):
+        best = max(choices, key=lambda n: (_share(n * columns, lanes, wide), -n), default=1)
+        if _share(best * columns, lanes, wide) > _GAIN * _share(columns, lanes, wide):
             return rows, best
     return None
 
@@ -112,9 +118,13 @@ def _is_one_walk(
     return between == step * length(dag, inner)
 
 
-def _share(columns: int, lanes: int) -> float:
-    """Which part of the lanes of its vectors some columns fill."""
-    return columns / (-(-columns // lanes) * lanes)
+def _share(columns: int, lanes: int, wide: int) -> float:
+    """Which part of the vectors of its panels some columns fill: those of a narrower panel at the
+    end count for more, since it loads more for each product."""
+    vectors = -(-columns // lanes)
+    rest = vectors % wide
+    slower = (1 - rest / wide) ** 2 if rest else 0.0
+    return columns / ((vectors + slower) * lanes)
 
 
 def _is_asked_about(dag: LoopDag, range_op: loop.RangeOp) -> bool:

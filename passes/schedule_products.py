@@ -47,6 +47,7 @@ from uopc.passes.schedule_facts import (
     widened_name,
 )
 from uopc.passes.schedule_merged import merged_chain, rows_to_merge
+from uopc.passes.schedule_windows import Window, window_of, window_schedule
 
 _MOST_PANEL_BYTES = 1 << 21
 _STRIP_TILES = 8
@@ -148,8 +149,10 @@ class _Product:
         packed = self._packs(count, tile_rows, width)
         if not packed:
             self.paired = None  # few rows would make pairs of each row of b for themselves
-        merged = self._merged_rows()
-        if packed and merged is not None:
+        if packed and (window := self._window()) is not None:
+            rows = min(count, self.target.product_rows)
+            return self._windowed(window, (rows, self.target.product_vectors))
+        if packed and (merged := self._merged_rows()) is not None:
             return self._merged(*merged)
         found: list[Command] = [Contract()]
         if self.paired is not None:
@@ -218,7 +221,31 @@ class _Product:
         row = element_type(self.reduction.results[0].type)
         assert row is not None
         most = self.target.level2_bytes * 3 // 4 // (self.depth * row.bytes)
-        return rows_to_merge(self.dag, self.across, self.dag.free[self.left], self.lanes, most)
+        fixed, wide = self.dag.free[self.left], self.target.product_vectors
+        return rows_to_merge(self.dag, self.across, fixed, self.lanes, wide, most)
+
+    def _window(self) -> Window | None:
+        """What of an image a halo keeps; see schedule_windows.py."""
+        if not self.direct:
+            return None
+        row = element_type(self.reduction.results[0].type)
+        assert row is not None
+        most = self.target.level2_bytes // 2 // row.bytes
+        fixed = self.dag.free[self.left]
+        return window_of(self.dag, self.right, self.across, fixed, self.own, self.lanes, most)
+
+    def _windowed(self, window: Window, tile: tuple[int, int]) -> list[Command]:
+        """Of the ranges of the result that are neither the window's nor the tile's, those of the
+        image stand around the halo, the others in it."""
+        free = self.dag.free[self.reduction.results[0]] - {self.down, self.across}
+        others = in_order(self.dag, free - ({window.down} if window.down is not None else set()))
+        right = self.dag.free[self.right]
+        outer = [name_of(r) for r in others if r in right]
+        inner = [name_of(r) for r in others if r not in right]
+        label = self._label(self.right, "image")
+        return window_schedule(
+            self.dag, window, label, self.down, tile, self.lanes, self.own, outer, inner
+        )
 
     def _merged(self, rows: loop.RangeOp, count: int) -> list[Command]:
         """The panel of several rows of an image, whose columns are one range afterwards."""

@@ -10,7 +10,7 @@ image, which only steps ask for that a guard rules out, it is 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from xdsl.ir import Operation, SSAValue
 
@@ -19,6 +19,7 @@ from uopc.dialects import schedule_text as text
 from uopc.dialects.index_expr import Expr, Leaf, RangeVar, as_expr, at_least, atom_expr, new_range
 from uopc.dialects.schedule_expression import evaluate, names_in, parse_expression
 from uopc.dialects.schedule_text import bad_schedule
+from uopc.passes.loop_dag import LoopDag
 from uopc.passes.loop_rewriter import LoopRewriter
 from uopc.passes.schedule_names import check_fresh, find_range, find_value
 
@@ -64,41 +65,14 @@ class ApplyTile(LoopRewriter):
 
     def _check_sums(self) -> None:
         """Refuse sums beside which the value depends on one of their ranges."""
-        at: dict[Leaf, Expr] = {}
-        for expr in self.over:
-            if expr.leaf is None:
-                at |= _solved(expr, new_range("at", expr.bounds[1] + 1))
-        summed = frozenset(leaf for e in self.over if e.leaf is None for leaf in e.leaves)
-        for op in self._sources():
-            for expr in self._expressions(op):
-                left = expr.substitute(at).leaves & summed
-                if left:
-                    names = ", ".join(sorted(f"'{leaf.name}'" for leaf in left))
-                    raise bad_schedule(
-                        self.command,
-                        f"'{self.command.value}' depends on {names} not by the sum alone",
-                        "write the ranges one by one",
-                    )
-
-    def _sources(self) -> list[Operation]:
-        """The ops that the value is computed by."""
-        found: dict[Operation, None] = {}
-        stack = [self.value]
-        while stack:
-            owner = stack.pop().owner
-            if isinstance(owner, Operation) and owner not in found:
-                found[owner] = None
-                stack.extend(owner.operands)
-        return list(found)
-
-    def _expressions(self, op: Operation) -> list[Expr]:
-        match op:
-            case loop.AccessOp():
-                return [*self.dag.expressions(op.map, op.indices), *self.dag.conditions(op)]
-            case loop.IndexOp() | loop.ValidOp():
-                return self.dag.expressions(op.map, op.indices)
-            case _:
-                return []
+        sums = [expr for expr in self.over if expr.leaf is None]
+        if left := beside_sums(self.dag, self.value, sums):
+            names = ", ".join(sorted(f"'{leaf.name}'" for leaf in left))
+            raise bad_schedule(
+                self.command,
+                f"'{self.command.value}' depends on {names} not by the sum alone",
+                "write the ranges one by one",
+            )
 
     def rewrite(self, op: object) -> None:
         super().rewrite(op)  # pyright: ignore[reportArgumentType]  # the base takes any op
@@ -152,6 +126,41 @@ class ApplyTile(LoopRewriter):
 
     def at_end(self) -> None:
         self.repeat_guards(self.replaced)
+
+
+def beside_sums(dag: LoopDag, value: SSAValue, sums: Iterable[Expr]) -> frozenset[Leaf]:
+    """The ranges in some sums that a value depends on in another way than by these sums."""
+    at: dict[Leaf, Expr] = {}
+    for expr in sums:
+        at |= _solved(expr, new_range("at", expr.bounds[1] + 1))
+    summed = frozenset(leaf for expr in sums for leaf in expr.leaves)
+    found: frozenset[Leaf] = frozenset()
+    for op in _sources(value):
+        for expr in _expressions(dag, op):
+            found |= expr.substitute(at).leaves & summed
+    return found
+
+
+def _sources(value: SSAValue) -> list[Operation]:
+    """The ops that a value is computed by."""
+    found: dict[Operation, None] = {}
+    stack = [value]
+    while stack:
+        owner = stack.pop().owner
+        if isinstance(owner, Operation) and owner not in found:
+            found[owner] = None
+            stack.extend(owner.operands)
+    return list(found)
+
+
+def _expressions(dag: LoopDag, op: Operation) -> list[Expr]:
+    match op:
+        case loop.AccessOp():
+            return [*dag.expressions(op.map, op.indices), *dag.conditions(op)]
+        case loop.IndexOp() | loop.ValidOp():
+            return dag.expressions(op.map, op.indices)
+        case _:
+            return []
 
 
 def _solved(total: Expr, value: Expr) -> dict[Leaf, Expr]:

@@ -48,6 +48,18 @@ FAMILIES = {
         lambda x, w: x.conv1d(w, stride=2, dilation=2), lambda n: [(1, 4, n + 4), (6, 4, 3)]
     ),
 }
+FAMILIES |= {
+    "a halo, width": Family(convolution, lambda n: [(2, 2, 4, n), (33, 2, 3, 3)], schedule="+"),
+    "a halo, rows": Family(
+        lambda x, w: x.conv2d(w, stride=(2, 1)), lambda n: [(1, 2, n + 2, 34), (33, 2, 3, 3)]
+    ),
+    "a halo, window": Family(
+        lambda x, w: x.conv2d(w), lambda n: [(1, 2, 7, 31 + n), (33, 2, 3, n)]
+    ),
+    "a halo, a signal": Family(
+        lambda x, w: x.conv1d(w, padding=2), lambda n: [(2, 3, n), (34, 3, 5)], "f64"
+    ),
+}
 
 
 def paired(function: Callable[..., Tensor], shapes: Callable[[int], Any]) -> Family:
