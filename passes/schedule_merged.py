@@ -4,10 +4,10 @@
                               the one before it in memory; the same for rows of the result
 
 Where results are rows of an image, several rows are one range of columns: a row of 56 pixels is
-three vectors of 16 and a half. Two rows are seven whole ones, and lie behind one another in the
-result and in a panel packed for both:
+three vectors of 16 and a half. Two rows are seven whole ones, four are fourteen, of which panels of
+three leave two and not one; and rows lie behind one another in the result and in a panel for them:
 
-    split y = y0 y1:2;  tile b over k y1 x as pk py px;  merge y1 x as s;  split s = s0 s1:3 s2:16
+    split y = y0 y1:4;  tile b over k y1 x as pk py px;  merge y1 x as s;  split s = s0 s1:3 s2:16
 """
 
 from __future__ import annotations

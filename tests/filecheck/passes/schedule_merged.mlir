@@ -1,10 +1,10 @@
 // RUN: uopc-opt %s -p "schedule{target=avx512}" | filecheck %s
 // RUN: uopc-opt %s -p "schedule{target=avx512},apply-schedule" | filecheck %s --check-prefix=APPLIED
 
-// A convolution of rows of 56 pixels: two rows fill seven vectors of 16.
-// CHECK: @image {{.*}}schedule = "contract; split y = y0 y1:2; tile x_at over c ky kx y1 x as pc pky pkx py px; merge y1 x as yx; split yx = x0 x1:3:unroll x2:16:vector; split px = px1:unroll px2:8:vector; merge c ky as cky; merge cky kx as ckykx; mark pkx unroll; split o = o0 o1:8:unroll; order b y0 pc pky py x0 o0 ckykx"
-// APPLIED: uloop.read %x_at[%ckykx floordiv 9, %ckykx floordiv 3 mod 3, %ckykx mod 3, {{.*}}] : memref<16x3x3x2x7x8xf32>
-// APPLIED: uloop.store %s, %out[%b, %o0 * 8 + %o1, %y0 * 2 + (%x0 * 48 + %x1 * 16 + %x2) floordiv 56, (%x0 * 48 + %x1 * 16 + %x2) mod 56]
+// A convolution of rows of 56 pixels: two rows fill seven vectors of 16, four fourteen: of panels of three the last has two, not one.
+// CHECK: @image {{.*}}schedule = "contract; split y = y0 y1:4; tile x_at over c ky kx y1 x as pc pky pkx py px; merge y1 x as yx; split yx = x0 x1:3:unroll x2:16:vector; split px = px1:unroll px2:8:vector; merge c ky as cky; merge cky kx as ckykx; mark pkx unroll; split o = o0 o1:8:unroll; order b y0 pc pky py x0 o0 ckykx"
+// APPLIED: uloop.read %x_at[%ckykx floordiv 9, %ckykx floordiv 3 mod 3, %ckykx mod 3, {{.*}}] : memref<16x3x3x4x7x8xf32>
+// APPLIED: uloop.store %s, %out[%b, %o0 * 8 + %o1, %y0 * 4 + (%x0 * 48 + %x1 * 16 + %x2) floordiv 56, (%x0 * 48 + %x1 * 16 + %x2) mod 56]
 ukernel.kernel @image ins(%in : memref<2x16x58x58xf32>, %w : memref<32x16x3x3xf32>) outs(%out : memref<2x32x56x56xf32>) {
   %b = uloop.range 2
   %o = uloop.range 32
