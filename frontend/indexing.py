@@ -1,9 +1,14 @@
-"""numpy's indexing: slices with any step, None, Ellipsis, whole numbers, and arrays of positions.
+"""numpy's indexing: slices with any step, None, Ellipsis, whole numbers, arrays of positions, and
+masks of truth values.
 
 Positions given as lists or numpy arrays are checked at once. Those in tensors are data, known
 only when the program runs: one beyond the end reads the last element, one before the start the
-first; assigning there does nothing. Masks are not taken, since their result's shape would depend on
-data: `mask.where(a, b)` chooses element by element.
+first; assigning there does nothing.
+
+A mask means the positions where it is true. The result's shape depends on them, so a mask that is a
+tensor is computed at once, and cannot be what a function under uopc.jit takes or computes: there
+`mask.where(a, b)` chooses element by element. Only `x[mask] = value` with one value and a mask in
+x's shape keeps the shape, and works there too.
 """
 
 from __future__ import annotations
