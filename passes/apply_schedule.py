@@ -74,9 +74,11 @@ def apply_schedule(op: kernel.KernelOp, schedule: str) -> None:
     name_values(op)
     in_text = _names_in_text(printed)
     try:
+        dag = LoopDag(op)
         for command in parse_schedule(schedule):
-            apply_command(op, _as_named(command, printed))
-            problem = problem_of(LoopDag(op))
+            apply_command(dag, _as_named(command, printed))
+            dag = LoopDag(op)
+            problem = problem_of(dag)
             if problem is not None:
                 raise bad_schedule(command, *problem)
     except UopcError as error:

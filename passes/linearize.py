@@ -80,14 +80,14 @@ class LinearizePass(ModulePass):
 
 def linearize_kernel(op: kernel.KernelOp) -> list[func.FuncOp]:
     """The function that does what a kernel over ranges does, after what it calls."""
-    check_over_ranges(op)
+    dag = check_over_ranges(op)
     if any(isinstance(o, loop.RangeOp) and o.kind.data == "thread" for o in op.block.ops):
         from uopc.passes.linearize_threads import linearize_parts
 
-        parts = linearize_parts(op)
+        parts = linearize_parts(dag)
         if parts is not None:
             return parts
-    return [Linearizer(op).function()]
+    return [Linearizer(dag).function()]
 
 
 def _check_machine(op: kernel.KernelOp) -> None:
@@ -106,12 +106,13 @@ def _check_machine(op: kernel.KernelOp) -> None:
             )
 
 
-def check_over_ranges(op: kernel.KernelOp) -> None:
-    """Raise UopcError [not-over-ranges] for a kernel that is still on tensors, and
+def check_over_ranges(op: kernel.KernelOp) -> LoopDag:
+    """The DAG of a kernel. Raises UopcError [not-over-ranges] for one that is still on tensors, and
     [no-linear-form] for one that asks for what cannot be."""
     check_kernel_over_ranges(op, "linearize")
     _check_machine(op)
-    problem = problem_of(LoopDag(op))
+    dag = LoopDag(op)
+    problem = problem_of(dag)
     if problem is not None:
         message, hint = problem
         raise UopcError(
@@ -120,3 +121,4 @@ def check_over_ranges(op: kernel.KernelOp) -> None:
             hint=hint,
             location=location_of(op),
         )
+    return dag

@@ -89,8 +89,8 @@ def linearize_for_gpu(module: ModuleOp, op: kernel.KernelOp) -> SymbolRefAttr:
     Raises UopcError [bad-lanes] where its blocks and lanes cannot run so.
     """
     install()
-    check_over_ranges(op)
-    return add_to_gpu_module(module, GpuLinearizer(op).gpu_function())
+    dag = check_over_ranges(op)
+    return add_to_gpu_module(module, GpuLinearizer(dag).gpu_function())
 
 
 def _is_wide_index(op: Operation) -> bool:
@@ -139,9 +139,9 @@ class _MeasuredValues(Values):
 class GpuLinearizer(Linearizer):
     """Builds the gpu.func of one kernel."""
 
-    def __init__(self, op: kernel.KernelOp) -> None:
+    def __init__(self, dag: LoopDag) -> None:
         self.most = 0
-        super().__init__(op)
+        super().__init__(dag)
         self.statements = Placement(self.dag).statements
         self.layout: ThreadLayout = thread_layout(self.dag, self.statements)
         self.numbers: dict[object, SSAValue] = {}

@@ -28,17 +28,18 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from uopc.dialects import kernel, loop
 from uopc.dialects.index_expr import as_expr
 from uopc.passes.linearizer import Linearizer
+from uopc.passes.loop_dag import LoopDag
 from uopc.passes.loop_placement import Placement, Statement
 from uopc.passes.loop_scopes import Scope
 from uopc.passes.scalar_builder import CMPI, INDEX, ScalarBuilder
 
 
-def linearize_parts(op: kernel.KernelOp) -> list[func.FuncOp] | None:
+def linearize_parts(dag: LoopDag) -> list[func.FuncOp] | None:
     """The two functions of a kernel that threads share; None for one that has no such range.
 
     The range has to be the outermost loop of everything, and of a known number of steps.
     """
-    linearizer = _PartLinearizer(op)
+    op, linearizer = dag.kernel, _PartLinearizer(dag)
     if linearizer.range is None:
         return None
     part = linearizer.function()
@@ -49,8 +50,8 @@ def linearize_parts(op: kernel.KernelOp) -> list[func.FuncOp] | None:
 class _PartLinearizer(Linearizer):
     """Builds the function of one part: the step of the thread range is its first argument."""
 
-    def __init__(self, op: kernel.KernelOp) -> None:
-        super().__init__(op)
+    def __init__(self, dag: LoopDag) -> None:
+        super().__init__(dag)
         self.placed = Placement(self.dag).statements
         self.range = self._thread_range()
         self.steps = 0 if self.range is None else self.range.constant_end or 0

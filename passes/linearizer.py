@@ -44,9 +44,10 @@ from uopc.passes.whole_steps import whole_steps
 class Linearizer:
     """Builds the function of one kernel; linearize_gpu.py has another for GPUs."""
 
-    def __init__(self, op: kernel.KernelOp) -> None:
+    def __init__(self, dag: LoopDag) -> None:
+        op = dag.kernel
         self.kernel = op
-        self.dag = LoopDag(op)
+        self.dag = dag
         types = [kernel.linear_type(a.type) for a in op.block.args]
         self.entry = Block(arg_types=types)
         self.scopes = self.new_scopes()

@@ -20,9 +20,10 @@ from uopc.passes.loop_dag import LoopDag, number_of
 class LoopRewriter:
     """Copies the body of one kernel; `run` puts the copy in its place."""
 
-    def __init__(self, op: kernel.KernelOp) -> None:
+    def __init__(self, dag: LoopDag) -> None:
+        op = dag.kernel
         self.kernel = op
-        self.dag = LoopDag(op)
+        self.dag = dag
         self.old = op.block
         self.new = Block(arg_types=[a.type for a in self.old.args])
         self.loops = LoopBuilder(self.new)

@@ -99,28 +99,28 @@ class SchedulePass(ModulePass):
 
     def _chosen(self, op: kernel.KernelOp, target: CpuTarget) -> list[Command]:
         name_values(op)
-        merges = merged_ranges(LoopDag(op))
-        shaped = op
+        plain = dag = LoopDag(op)
+        merges = merged_ranges(dag)
         if merges:
             shaped = op.clone()
             apply_schedule(shaped, schedule_text(merges))
-        commands = _that_fit(shaped, choose_schedule(shaped, target))
+            dag = LoopDag(shaped)
+        commands = _that_fit(dag, choose_schedule(dag, target))
         if not commands:
-            merges, shaped = [], op
-        commands += stream_commands(shaped, commands, target)
+            merges, dag = [], plain
+        commands += stream_commands(dag, commands, target)
         if self.threads:
-            commands += thread_commands(shaped, commands)
+            commands += thread_commands(dag, commands)
         return merges + commands
 
 
-def _that_fit(op: kernel.KernelOp, commands: list[Command]) -> list[Command]:
+def _that_fit(dag: LoopDag, commands: list[Command]) -> list[Command]:
     """The commands, or none where a row that the kernel keeps would be kept for each of the copies
     or lanes that they make of a loop around it."""
-    if not any(isinstance(o, loop.TileOp) for o in op.block.ops):
+    if not any(isinstance(o, loop.TileOp) for o in dag.statements):
         return commands
     cut = {c.range for c in commands if isinstance(c, Split) and any(p.kind for p in c.parts[1:])}
     captured = {c.range for c in commands if isinstance(c, Capture)}
-    dag = LoopDag(op)
     for tile in dag.statements:
         if isinstance(tile, loop.TileOp):
             around = dag.free[tile.value] - own_ranges(tile)
@@ -158,15 +158,14 @@ def check_vectors(op: kernel.KernelOp, target: CpuTarget) -> None:
     trial.erase(safe_erase=False)
 
 
-def choose_schedule(op: kernel.KernelOp, target: CpuTarget) -> list[Command]:
+def choose_schedule(dag: LoopDag, target: CpuTarget) -> list[Command]:
     """The commands for one kernel over ranges; none where plain loops are best."""
-    dag = LoopDag(op)
     if dag.guard_ranges:
         return []  # someone has shaped it already
     reductions = [o for o in dag.statements if isinstance(o, loop.ReduceOp)]
     if not reductions:
         return block_schedule(dag, target) or elementwise_schedule(dag, target)
-    if commands := attention_schedule(op, dag, target):
+    if commands := attention_schedule(dag, target):
         return commands
     nested = [r for r in reductions if _reads_reduction_in_loop(dag, r)]
     if nested:

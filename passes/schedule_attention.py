@@ -154,7 +154,7 @@ def _reads_tiles(dag: LoopDag, value: SSAValue) -> bool:
     return any(isinstance(access, loop.ReadOp) for access in accesses_of(dag, [value]))
 
 
-def attention_schedule(op: kernel.KernelOp, dag: LoopDag, target: CpuTarget) -> list[Command]:
+def attention_schedule(dag: LoopDag, target: CpuTarget) -> list[Command]:
     """The commands for a kernel that is attention; none for others, and where its rows are too
     few for lanes or too long for the cache."""
     found = find_attention(dag)
@@ -170,7 +170,7 @@ def attention_schedule(op: kernel.KernelOp, dag: LoopDag, target: CpuTarget) -> 
         return []
     commands = _Commands(dag, found, lanes, vectors, target).commands()
     ends = _bounds(dag, found, commands, lanes * vectors)
-    if ends and _applies(op, [*commands, *ends]):
+    if ends and _applies(dag.kernel, [*commands, *ends]):
         commands += ends
     return commands
 

@@ -24,6 +24,7 @@ from uopc.dialects.index_expr import Composite, Expr, Max, Min, at_least, atom_e
 from uopc.dialects.schedule_expression import evaluate, names_in, parse_expression
 from uopc.dialects.schedule_text import bad_schedule
 from uopc.passes.loop_builder import least_of
+from uopc.passes.loop_dag import LoopDag
 from uopc.passes.loop_rewriter import LoopRewriter
 from uopc.passes.schedule_names import find_range, find_value, ranges_by_name
 from uopc.passes.skipped_values import SkippedSteps
@@ -34,8 +35,9 @@ MAX_TILE_BYTES = 1 << 28
 class ApplyBound(LoopRewriter):
     """R's end becomes E, where nothing happens from E on."""
 
-    def __init__(self, op: kernel.KernelOp, command: text.Bound) -> None:
-        super().__init__(op)
+    def __init__(self, dag: LoopDag, command: text.Bound) -> None:
+        super().__init__(dag)
+        op = dag.kernel
         self.command = command
         self.range = find_range(op, command.range, command)
         if self.range.kind.data not in ("loop", "reduce"):
@@ -152,8 +154,9 @@ def _has_extremum(expr: Expr) -> bool:
 class ApplyPad(LoopRewriter):
     """A tile's buffer has more places along one of its ranges than are filled."""
 
-    def __init__(self, op: kernel.KernelOp, command: text.Pad) -> None:
-        super().__init__(op)
+    def __init__(self, dag: LoopDag, command: text.Pad) -> None:
+        super().__init__(dag)
+        op = dag.kernel
         self.tile = find_value(op, command.value, command).owner
         if not isinstance(self.tile, loop.TileOp):
             raise bad_schedule(command, f"'{command.value}' is not a tile")

@@ -22,37 +22,40 @@ from uopc.passes.schedule_prefetch import ApplyPrefetch
 from uopc.passes.schedule_tiles import ApplyCapture, ApplyLayout, ApplyTile
 
 
-def apply_command(op: kernel.KernelOp, command: Command) -> None:
-    """Apply one command to a kernel. Raises UopcError [bad-schedule] where it does not fit."""
+def apply_command(dag: LoopDag, command: Command) -> None:
+    """Apply one command to the kernel of a DAG, which is out of date then.
+
+    Raises UopcError [bad-schedule] where it does not fit.
+    """
     match command:
         case text.Contract():
-            _Contract(op).run()
+            _Contract(dag).run()
         case text.Pair():
-            ApplyPair(op, command).run()
+            ApplyPair(dag, command).run()
         case text.Split():
-            _Split(op, command).run()
+            _Split(dag, command).run()
         case text.Tile():
-            ApplyTile(op, command).run()
+            ApplyTile(dag, command).run()
         case text.Capture():
-            ApplyCapture(op, command).run()
+            ApplyCapture(dag, command).run()
         case text.Layout():
-            ApplyLayout(op, command).run()
+            ApplyLayout(dag, command).run()
         case text.Merge():
-            _Merge(op, command).run()
+            _Merge(dag, command).run()
         case text.Fuse():
-            _Fuse(op, command).run()
+            _Fuse(dag, command).run()
         case text.Bound():
-            ApplyBound(op, command).run()
+            ApplyBound(dag, command).run()
         case text.Pad():
-            ApplyPad(op, command).run()
+            ApplyPad(dag, command).run()
         case text.Stream():
-            _stream(op, command)
+            _stream(dag, command)
         case text.Prefetch():
-            ApplyPrefetch(op, command).run()
+            ApplyPrefetch(dag, command).run()
         case text.Mark():
-            _Mark(op, command).run()
+            _Mark(dag, command).run()
         case text.Order():
-            _order(op, command)
+            _order(dag, command)
 
 
 class _Contract(LoopRewriter):
@@ -81,8 +84,9 @@ class _Contract(LoopRewriter):
 class _Split(LoopRewriter):
     """i -> i0 * f + i1 * g + …, with n - 1 - i >= 0 as a guard where f does not divide n."""
 
-    def __init__(self, op: kernel.KernelOp, command: text.Split) -> None:
-        super().__init__(op)
+    def __init__(self, dag: LoopDag, command: text.Split) -> None:
+        super().__init__(dag)
+        op = dag.kernel
         self.target = find_range(op, command.range, command)
         check_fresh(op, tuple(p.name for p in command.parts if p.name != command.range), command)
         self.command = command
@@ -200,8 +204,9 @@ class _Split(LoopRewriter):
 class _Merge(LoopRewriter):
     """i, j -> m with i = m floordiv n and j = m mod n."""
 
-    def __init__(self, op: kernel.KernelOp, command: text.Merge) -> None:
-        super().__init__(op)
+    def __init__(self, dag: LoopDag, command: text.Merge) -> None:
+        super().__init__(dag)
+        op = dag.kernel
         self.outer = find_range(op, command.outer, command)
         self.inner = find_range(op, command.inner, command)
         names = (command.outer, command.inner)
@@ -257,8 +262,9 @@ def _tiles_over(op: kernel.KernelOp, value: SSAValue) -> object:
 class _Fuse(LoopRewriter):
     """Two ranges of equal ends are one."""
 
-    def __init__(self, op: kernel.KernelOp, command: text.Fuse) -> None:
-        super().__init__(op)
+    def __init__(self, dag: LoopDag, command: text.Fuse) -> None:
+        super().__init__(dag)
+        op = dag.kernel
         self.range = find_range(op, command.range, command)
         self.into = find_range(op, command.into, command)
         ends = [self.leaf(r).end for r in (self.range, self.into)]
@@ -294,8 +300,9 @@ def ranges_of(dag: LoopDag, op: Operation) -> Ranges:
 class _Mark(LoopRewriter):
     """The same range of another kind."""
 
-    def __init__(self, op: kernel.KernelOp, command: text.Mark) -> None:
-        super().__init__(op)
+    def __init__(self, dag: LoopDag, command: text.Mark) -> None:
+        super().__init__(dag)
+        op = dag.kernel
         self.range = find_range(op, command.range, command)
         self.kind = command.kind
         end = self.range.constant_end
@@ -309,8 +316,9 @@ class _Mark(LoopRewriter):
         return self.copy_range(op, op.result.name_hint or "r", self.kind)
 
 
-def _stream(op: kernel.KernelOp, command: text.Stream) -> None:
+def _stream(dag: LoopDag, command: text.Stream) -> None:
     """The vectors of all stores are written past the caches."""
+    op = dag.kernel
     written = [o for o in op.block.ops if isinstance(o, loop.StoreOp)]
     updated = {o.buffer for o in op.block.ops if isinstance(o, loop.UpdateOp)}
     if not written or any(o.buffer in updated for o in written):
@@ -323,8 +331,9 @@ def _stream(op: kernel.KernelOp, command: text.Stream) -> None:
         store.properties["nontemporal"] = UnitAttr()
 
 
-def _order(op: kernel.KernelOp, command: text.Order) -> None:
+def _order(dag: LoopDag, command: text.Order) -> None:
     """Put the named ranges first, in order: where ranges stand decides which loop is outer."""
+    op = dag.kernel
     named = [find_range(op, name, command) for name in command.names]
     if len(set(named)) != len(named):
         raise bad_schedule(command, "a range stands in it twice")
@@ -337,7 +346,7 @@ def _order(op: kernel.KernelOp, command: text.Order) -> None:
             name = range_op.result.name_hint
             raise bad_schedule(command, f"'{name}' stands before the range that ends it")
         placed.append(range_op)
-    _check_order(op, command, placed)
+    _check_order(dag, command, placed)
     for range_op in placed:
         range_op.detach()
     first = block.first_op
@@ -348,10 +357,9 @@ def _order(op: kernel.KernelOp, command: text.Order) -> None:
             block.insert_op_before(range_op, first)
 
 
-def _check_order(op: kernel.KernelOp, command: Command, placed: list[loop.RangeOp]) -> None:
+def _check_order(dag: LoopDag, command: Command, placed: list[loop.RangeOp]) -> None:
     """A reduction's loops run inside of the loops around it: its accumulator is one value."""
     place = {range_op: k for k, range_op in enumerate(placed)}
-    dag = LoopDag(op)
     for statement in dag.statements:
         if not isinstance(statement, loop.ReduceOp):
             continue

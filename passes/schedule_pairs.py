@@ -13,12 +13,12 @@ from __future__ import annotations
 from xdsl.dialects.builtin import bf16
 from xdsl.ir import SSAValue
 
-from uopc.dialects import kernel, loop
+from uopc.dialects import loop
 from uopc.dialects import schedule_text as text
 from uopc.dialects.element_types import element_type
 from uopc.dialects.index_expr import Expr, as_expr
 from uopc.dialects.schedule_text import bad_schedule
-from uopc.passes.loop_dag import own_ranges
+from uopc.passes.loop_dag import LoopDag, own_ranges
 from uopc.passes.loop_rewriter import LoopRewriter
 from uopc.passes.schedule_facts import is_gathered, paired_name, product_of
 from uopc.passes.schedule_names import check_fresh, find_range
@@ -27,8 +27,9 @@ from uopc.passes.schedule_names import check_fresh, find_range
 class ApplyPair(LoopRewriter):
     """Carries out one `pair`."""
 
-    def __init__(self, op: kernel.KernelOp, command: text.Pair) -> None:
-        super().__init__(op)
+    def __init__(self, dag: LoopDag, command: text.Pair) -> None:
+        super().__init__(dag)
+        op = dag.kernel
         self.command = command
         self.target = find_range(op, command.range, command)
         check_fresh(op, (command.name,) if command.name != command.range else (), command)

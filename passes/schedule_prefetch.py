@@ -17,7 +17,7 @@ from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
-from uopc.dialects import kernel, loop
+from uopc.dialects import loop
 from uopc.dialects.element_types import element_type
 from uopc.dialects.index_expr import Expr, atom_expr
 from uopc.dialects.kernel_signature import buffer_of
@@ -41,8 +41,9 @@ _LOOPS = ("loop", "reduce", "thread")
 class ApplyPrefetch(LoopRewriter):
     """load x[i, k] -> load x[i, k] prefetch [i + 1, k]."""
 
-    def __init__(self, op: kernel.KernelOp, command: Prefetch) -> None:
-        super().__init__(op)
+    def __init__(self, dag: LoopDag, command: Prefetch) -> None:
+        super().__init__(dag)
+        op = dag.kernel
         load = find_value(op, command.value, command).owner
         if not isinstance(load, loop.LoadOp):
             raise bad_schedule(

@@ -8,7 +8,7 @@ results of `STREAM_FROM_BYTES` or more neither is of use: who reads it next find
 
 from __future__ import annotations
 
-from uopc.dialects import kernel, loop
+from uopc.dialects import loop
 from uopc.dialects.element_types import element_type
 from uopc.dialects.schedule_text import Command, Mark, Split, Stream, Tile
 from uopc.passes.cpu_targets import CpuTarget
@@ -31,10 +31,9 @@ STREAM_FROM_BYTES = 1 << 25
 _COPIES = 2
 
 
-def stream_commands(op: kernel.KernelOp, chosen: list[Command], target: CpuTarget) -> list[Command]:
+def stream_commands(dag: LoopDag, chosen: list[Command], target: CpuTarget) -> list[Command]:
     """What to add to a kernel's schedule for its result to go past the caches; none for small
     ones, and where nothing is a vector."""
-    dag = LoopDag(op)
     written = stores(dag)
     if not written or any(isinstance(s, loop.UpdateOp) for s in dag.statements):
         return []

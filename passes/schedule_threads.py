@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from math import prod
 
-from uopc.dialects import kernel, loop
+from uopc.dialects import loop
 from uopc.dialects.schedule_text import Command, Mark, Order, Part, Split
 from uopc.passes.loop_dag import LoopDag
 from uopc.passes.schedule_facts import in_order, length, name_of, stores
@@ -26,11 +26,11 @@ PART_SECONDS = 8e-6
 MOST_PARTS = 256
 
 
-def thread_commands(op: kernel.KernelOp, chosen: list[Command]) -> list[Command]:
+def thread_commands(dag: LoopDag, chosen: list[Command]) -> list[Command]:
     """What makes the outermost loop of a kernel, as scheduled so far, one for threads; where that
     is a part of a split among `chosen`, it is the split that changes."""
+    op = dag.kernel
     seconds = max(op.flops.value.data / OPERATIONS_A_SECOND, op.bytes.value.data / BYTES_A_SECOND)
-    dag = LoopDag(op)
     if seconds < PAYS_FROM_SECONDS or op.symbols.data or dag.guard_ranges:
         return []
     written = stores(dag)

@@ -27,8 +27,9 @@ from uopc.passes.schedule_names import check_fresh, find_range, find_value
 class ApplyTile(LoopRewriter):
     """v -> read of a tile of v over new ranges, at the old ones, or at sums of them."""
 
-    def __init__(self, op: kernel.KernelOp, command: text.Tile) -> None:
-        super().__init__(op)
+    def __init__(self, dag: LoopDag, command: text.Tile) -> None:
+        super().__init__(dag)
+        op = dag.kernel
         self.command = command
         self.value = find_value(op, command.value, command)
         self.over = [self._index(word) for word in command.over]
@@ -173,8 +174,9 @@ def _solved(total: Expr, value: Expr) -> dict[Leaf, Expr]:
 class ApplyCapture(LoopRewriter):
     """A tile that was filled anew for each r holds the values of all r."""
 
-    def __init__(self, op: kernel.KernelOp, command: text.Capture) -> None:
-        super().__init__(op)
+    def __init__(self, dag: LoopDag, command: text.Capture) -> None:
+        super().__init__(dag)
+        op = dag.kernel
         self.command = command
         self.tile = find_value(op, command.value, command).owner
         if not isinstance(self.tile, loop.TileOp):
@@ -208,8 +210,9 @@ class ApplyCapture(LoopRewriter):
 class ApplyLayout(LoopRewriter):
     """The dimensions of a tile in another order."""
 
-    def __init__(self, op: kernel.KernelOp, command: text.Layout) -> None:
-        super().__init__(op)
+    def __init__(self, dag: LoopDag, command: text.Layout) -> None:
+        super().__init__(dag)
+        op = dag.kernel
         self.tile = find_value(op, command.value, command).owner
         if not isinstance(self.tile, loop.TileOp):
             raise bad_schedule(command, f"'{command.value}' is not a tile")
