@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import dataclasses
 import importlib
 import inspect
 import re
@@ -151,8 +152,25 @@ def python_page() -> str:
         if name == "Tensor" or not (inspect.isclass(value) or inspect.isfunction(value)):
             continue
         made: Any = value.__init__ if inspect.isclass(value) else value
-        lines += [f"## {name}{parameters(made)}", "", prose(inspect.getdoc(value) or ""), ""]
+        text = prose(inspect.getdoc(value) or "").replace(OPTIONS, compile_options())
+        lines += [f"## {name}{parameters(made)}", "", text, ""]
     return "\n".join(lines)
+
+
+OPTIONS = "See CompileRequest for the options."
+"""What stands in a docstring where the page has the table of the options."""
+
+
+def compile_options() -> str:
+    """The options of uopc.compile, with the docstrings of the class that holds them."""
+    from uopc.frontend.compile import CompileRequest
+
+    documented = field_docs(CompileRequest)
+    rows = [
+        f"| `{each.name}` | `{each.default!r}` | {documented[each.name]} |"
+        for each in dataclasses.fields(CompileRequest)
+    ]
+    return "\n".join(["| option | default | meaning |", "|---|---|---|", *rows])
 
 
 def parameters(function: Any) -> str:

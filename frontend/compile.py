@@ -41,21 +41,24 @@ class CompileRequest:
     """Everything that decides what a program becomes."""
 
     target: str = "c"
-    """`c`, or `interpreter` for the reference semantics on numpy; `interpreter:uloop` and the
-    like lower the program to that level (LEVELS) and interpret what came of it."""
+    """`c`, `cuda`, or `interpreter` for the reference semantics on numpy; `interpreter:ukernel`,
+    `interpreter:uloop` and `interpreter:linear` lower the program to that level and interpret what
+    came of it."""
     function: str | None = None
     """The program's name, where the module has several."""
     pipeline: str = DEFAULT_PIPELINE
-    """A pipeline's name, or passes with options; it ends in upstream loops. The default is
-    uopc-cuda where the target is `cuda`."""
+    """A pipeline's name (`uopc-cpu`, `uopc-cpu-native`, `uopc-cuda`), or passes with options; it
+    ends in upstream loops. The default is uopc-cuda where the target is `cuda`."""
     fuse_reduce: str | None = None
-    """Which reductions run inside the kernels that read them: none, all or auto."""
+    """Which reductions run inside the kernels that read them: none, all or auto; None leaves it to
+    the pipeline."""
     opt_level: int = 2
-    """The C compiler's -O."""
+    """The C compiler's -O: 0 to 3."""
     debug: int | None = None
     """Debug level 0 to 4; None asks UOPC_DEBUG."""
     target_cpu: str | None = None
-    """The CPU family that kernels are for, as passes/targets has it; None asks UOPC_TARGET_CPU."""
+    """The CPU family that kernels are for: `native`, this machine, or one by name; None asks
+    UOPC_TARGET_CPU."""
     beam: int | None = None
     """How many schedules a search by measuring keeps from round to round, 0 for no search; None
     asks UOPC_BEAM."""
@@ -109,6 +112,7 @@ def compile(  # the name that users of torch and JAX expect
     """Compile a program and load it; the result is called on numpy arrays.
 
     `program` is MLIR text, the path of a file of it, or a module, which is not changed.
+
     See CompileRequest for the options.
 
     Raises UopcError for a program or an option that is wrong.

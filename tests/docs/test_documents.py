@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import re
 import sys
 import tomllib
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import uopc
 from uopc.runtime.environment import VARIABLES
 
 ROOT = Path(__file__).parents[2]
@@ -81,6 +83,13 @@ def test_the_reference_is_current():
     assert {path.name for path in folder.iterdir()} == set(written)
     stale = [n for n, text in written.items() if (folder / n).read_text("utf-8") != text]
     assert not stale, f"make docs writes {', '.join(stale)} anew"
+
+
+def test_the_reference_says_what_each_option_of_compile_means():
+    page = (ROOT / "docs" / "reference" / "uopc.md").read_text("utf-8")
+    assert "CompileRequest" not in page
+    options = list(inspect.signature(uopc.compile).parameters)[1:]
+    assert re.findall(r"^\| `(\w+)` \| `.+` \| .{9,} \|$", page, re.MULTILINE) == options
 
 
 @pytest.mark.parametrize("name", draw.PICTURES)
