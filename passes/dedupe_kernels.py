@@ -39,7 +39,10 @@ _NOT_COUNTED = frozenset({"sym_name", "doc", "flops", "bytes"})
 
 @dataclass(frozen=True)
 class DedupeKernelsPass(ModulePass):
-    """Merge kernels with equal bodies, and launch the one that stays."""
+    """Merge kernels with equal bodies, and launch the one that stays.
+
+    A module without kernels stays as it is.
+    """
 
     name = "dedupe-kernels"
     level_after: ClassVar[str] = ""

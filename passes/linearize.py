@@ -48,16 +48,20 @@ from uopc.dialects.upstream_fixes import install
 from uopc.passes.linearizer import Linearizer
 from uopc.passes.loop_checks import problem_of
 from uopc.passes.loop_dag import LoopDag
-from uopc.passes.range_input import check_kernel_over_ranges
+from uopc.passes.range_input import check_kernel_over_ranges, check_no_tensor_function
 
 
 @dataclass(frozen=True)
 class LinearizePass(ModulePass):
-    """Turn kernels over index ranges into functions of loops."""
+    """Turn kernels over index ranges into functions of loops.
+
+    Raises UopcError [not-over-ranges] for kernels and functions that are still on tensors.
+    """
 
     name = "linearize"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        check_no_tensor_function(op, "kernelize and rangeify", self.name)
         install()  # vectors are compared and selected
         on_gpu: dict[str, SymbolRefAttr] = {}
         for kernel_op in list(op.body.block.ops):

@@ -31,6 +31,7 @@ from uopc.dialects.kernel_control import ConditionOp, IfOp, WhileOp
 from uopc.dialects.locations import nearest_location
 from uopc.dialects.source_text import printable
 from uopc.passes.plan_storage import storage_bytes, storages_of
+from uopc.passes.range_input import check_no_tensor_function
 
 WORKSPACE_LIMIT = 1 << 46
 """No machine gives a plan more bytes than this."""
@@ -42,7 +43,8 @@ SMALLEST_ALIGNMENT = 8
 class PlanMemoryPass(ModulePass):
     """Place temporaries in the workspace; those that do not live together share bytes.
 
-    Raises UopcError [bad-option] or [workspace-too-large].
+    Raises UopcError [bad-option], [workspace-too-large], or [not-over-ranges] for a function on
+    tensors.
     """
 
     name = "plan-memory"
@@ -61,6 +63,7 @@ class PlanMemoryPass(ModulePass):
                 f"{self.alignment}",
                 hint="64 is the size of a cache line",
             )
+        check_no_tensor_function(op, "kernelize", self.name)
         for plan in op.body.block.ops:
             if isinstance(plan, PlanOp):
                 self._place(plan)

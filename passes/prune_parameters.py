@@ -39,7 +39,10 @@ Kernel = KernelOp | FuncOp
 
 @dataclass(frozen=True)
 class PruneParametersPass(ModulePass):
-    """Drop parameters that kernels do not use, and launches that nobody needs."""
+    """Drop parameters that kernels do not use, and launches that nobody needs.
+
+    A module without kernels stays as it is.
+    """
 
     name = "prune-parameters"
     level_after: ClassVar[str] = ""

@@ -1,4 +1,8 @@
-"""What a pass on kernels over ranges says to a module that is still on tensors."""
+"""What a pass that lowers kernels or plans says to a module that is still on tensors.
+
+Else it would find nothing to do, and the text that came in would go out as if it had been lowered.
+Passes that only tidy up (dedupe-kernels, prune-parameters) leave such a module as it is.
+"""
 
 from __future__ import annotations
 

@@ -52,6 +52,7 @@ from uopc.dialects.tensor_movement import MovementOp, PadOp, int_values
 from uopc.passes.float_remainder import ensure_float_remainder
 from uopc.passes.index_maps import Index, pad_conditions, source_index
 from uopc.passes.loop_builder import LoopBuilder
+from uopc.passes.range_input import check_no_tensor_function
 from uopc.passes.range_names import RangeNames
 from uopc.passes.reductions import argreduce, combine_kind, identity
 from uopc.passes.row_tiles import Axes, row_tiles
@@ -81,7 +82,10 @@ Answer = Generator[Demand, SSAValue, SSAValue]
 
 @dataclass(frozen=True)
 class RangeifyPass(ModulePass):
-    """Turn kernels of tensor ops into kernels over index ranges."""
+    """Turn kernels of tensor ops into kernels over index ranges.
+
+    Raises UopcError [not-over-ranges] for a function on tensors that kernelize has not cut.
+    """
 
     name = "rangeify"
 
@@ -89,6 +93,7 @@ class RangeifyPass(ModulePass):
     """Whether dear values that a row's loops read several times are kept in tiles: row_tiles.py."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        check_no_tensor_function(op, "kernelize", self.name)
         needs_remainder = False
         for kernel_op in list(op.body.block.ops):
             if isinstance(kernel_op, kernel.KernelOp) and _is_on_tensors(kernel_op):
