@@ -189,6 +189,7 @@ def _code(name: str) -> str:
 
 
 TENSOR_NOTE = """Names are numpy's, torch's or tinygrad's; those of one method stand together.
+`axis` may be written `dim` or `dims`, as torch does, and `keepdim` as numpy's `keepdims`.
 
 Left out are decompositions (qr, svd), complex numbers, devices and sharding, and what other
 libraries do in place under names of its own (`add_`): elements never change, and `x += y` gives

@@ -21,12 +21,14 @@ from uopc.frontend import (
     statistics,
     windows,
 )
+from uopc.frontend.spellings import takes_other_spellings
 
 if TYPE_CHECKING:
     from uopc.frontend.core import Operand
     from uopc.frontend.tensor import Tensor
 
 
+@takes_other_spellings
 class Methods:
     """What a Tensor can do; see the functions themselves."""
 

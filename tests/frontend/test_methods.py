@@ -416,3 +416,25 @@ def test_mistakes_are_told():
         with pytest.raises(UopcError, match=words) as caught:
             action()
         assert caught.value.kind == kind
+
+
+def test_axes_may_have_the_names_of_torch_and_numpy():
+    a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    x: Any = Tensor(a)
+    checks = Checks()
+    checks.add("dim", x.sum(dim=1), a.sum(1))
+    checks.add("keepdims", x.max(axis=1, keepdims=True), a.max(1, keepdims=True))
+    checks.add("both", x.mean(dim=(0, 1), keepdim=True), a.mean(keepdims=True))
+    checks.add("argmax", x.argmax(dim=-1), a.argmax(-1))
+    checks.add("cat", x.cat(x, dim=1), np.concatenate([a, a], 1))
+    checks.add("stack", Tensor.stack([x, x], dim=1), np.stack([a, a], 1))  # pyright: ignore[reportCallIssue]
+    checks.add("flip", x.flip(dims=(0,)), a[::-1])
+    checks.add("softmax", x.softmax(dim=0).sum(dim=0), np.ones(3))
+    checks.run()
+    with pytest.raises(UopcError) as caught:
+        x.sum(axis=0, dim=1)
+    assert str(caught.value) == (
+        "error: sum is given axis and dim [wrong-argument]\n  hint: give one of them"
+    )
+    with pytest.raises(TypeError, match="dim"):  # as Python says it: relu has no axis
+        x.relu(dim=0)
