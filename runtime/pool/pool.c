@@ -5,9 +5,19 @@
    cannot claim a part of another job. The caller returns when all parts have finished.
 
    A job is refused, and run by the caller alone, while another one runs (two Python threads), and
-   in a process that was forked from the one that started the workers. */
+   in a process that was forked from the one that started the workers.
 
+   Where there are processors enough, workers keep off the caller's: a worker that wakes there waits
+   for the caller, which waits for nobody. Schedulers put it there when other threads, as those of a
+   library that wait by spinning, hold the other processors. */
+
+#if defined(__linux__)
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#else
 #define _POSIX_C_SOURCE 200809L
+#endif
 
 #include <pthread.h>
 #include <signal.h>
@@ -36,6 +46,10 @@ static _Atomic int sleeping;
 static _Atomic int workers; /* that were started */
 static _Atomic int wanted;  /* of them, that take part */
 static _Atomic long owner;
+#if defined(__linux__)
+static pthread_t threads_started[MAX_WORKERS]; /* these two belong to who holds job_lock */
+static int kept_off = -1; /* the processor that workers keep off */
+#endif
 
 static void pause_briefly(void)
 {
@@ -43,6 +57,25 @@ static void pause_briefly(void)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
+#endif
+}
+
+/* Have the workers keep off the processor that this thread, the caller, runs on. */
+static void keep_off_caller(void)
+{
+#if defined(__linux__)
+    const int here = sched_getcpu(), count = atomic_load(&workers);
+    cpu_set_t others;
+    if (here < 0 || here == kept_off)
+        return;
+    kept_off = here;
+    if (here >= CPU_SETSIZE || sched_getaffinity(0, sizeof others, &others) != 0)
+        return;
+    CPU_CLR(here, &others);
+    if (CPU_COUNT(&others) < count)
+        return;
+    for (int k = 0; k < count; k++)
+        pthread_setaffinity_np(threads_started[k], sizeof others, &others);
 #endif
 }
 
@@ -116,6 +149,10 @@ int uopc_pool_start(int threads)
         void *number = (void *)(intptr_t)atomic_load(&workers);
         if (pthread_create(&thread, &attributes, worker, number) != 0)
             break;
+#if defined(__linux__)
+        threads_started[atomic_load(&workers)] = thread;
+        kept_off = -1;
+#endif
         atomic_fetch_add(&workers, 1);
     }
     pthread_sigmask(SIG_SETMASK, &before, 0);
@@ -139,6 +176,7 @@ void uopc_pool_run(int64_t count, part_body body, void *context)
         run_alone(count, body, context);
         return;
     }
+    keep_off_caller();
     uint64_t generation = (atomic_load(&ticket) >> PART_BITS) + 1;
     /* No part of the last job is left, so nobody claims while the fields change. */
     atomic_store_explicit(&finished, 0, memory_order_relaxed);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import os
 import subprocess
@@ -12,7 +13,7 @@ import threading
 import numpy as np
 import pytest
 
-from uopc.runtime import threads
+from uopc.runtime import environment, threads
 from uopc.runtime.library import load_library
 
 BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
@@ -158,3 +159,43 @@ def test_bits_do_not_depend_on_the_number_of_threads() -> None:
         for n in (1, 2, 3, 8)
     }
     assert len(digests) == 1
+
+
+WHERE = """
+import os
+import numpy as np
+import uopc
+
+x = uopc.Tensor(np.ones((256, 256), np.float32))
+before = set(os.listdir("/proc/self/task"))
+product = uopc.jit(lambda a: a @ a)
+for _ in range(5):
+    product(x).numpy()
+workers = set(os.listdir("/proc/self/task")) - before
+print([len(os.sched_getaffinity(0)) - len(os.sched_getaffinity(int(t))) for t in workers])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="processors are Linux's to tell")
+def test_workers_keep_off_the_callers_processor() -> None:
+    """A worker that wakes on it would wait there until the caller has done it all."""
+    processors = len(os.sched_getaffinity(0))
+    if processors < 2:
+        pytest.skip("one processor")
+    setting = {**os.environ, "UOPC_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", WHERE], env=setting, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    missing = ast.literal_eval(done.stdout)
+    assert 1 in missing, missing  # the worker's; others have all of them
+
+
+def test_as_many_workers_as_processors_go_everywhere() -> None:
+    processors = environment.available_processors()
+    setting = {**os.environ, "UOPC_THREADS": str(processors + 1), "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", WHERE], env=setting, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert not any(ast.literal_eval(done.stdout)), done.stdout
