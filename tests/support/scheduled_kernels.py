@@ -9,15 +9,21 @@ C has to have the bits of the interpreter of the same linear IR.
 from __future__ import annotations
 
 import re
+import shutil
+import tempfile
+import zlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from compiled_programs import bits
+from compiled_programs import bits, compiler
+from hypothesis import settings
+from sanitized import Call, run_sanitized
 
 from uopc.frontend.compile import CompileRequest, lower, read_program
 from uopc.interpreters.programs import programs
 from uopc.runtime.compiler import CompileOptions
-from uopc.runtime.executable import load_program
+from uopc.runtime.executable import Executable, load_program
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -50,22 +56,43 @@ def with_plan(kernel: str, schedule: str) -> str:
     }}"""
 
 
+OTHER_WAYS = (("gcc", 0), ("gcc", 3), ("clang", 2))
+"""Beside gcc -O2: one of them in turn, all with `--hypothesis-profile=long`, and the sanitizers."""
+LONG = settings.get_current_profile_name() == "long"
+
+
 class Scheduled:
     """A scheduled kernel, compiled once for any number of calls."""
 
     def __init__(self, kernel: str, schedule: str, opt_level: int = 2) -> None:
         request = CompileRequest(pipeline=PIPELINE)
         lowered = lower(read_program(with_plan(kernel, schedule)), request)
-        source = lowered.program()
+        self.program, self.name = lowered.program(), lowered.chosen(None)
         options = CompileOptions(opt_level=opt_level)
-        self.compiled = load_program(source, lowered.chosen(None), options=options)
+        self.compiled = load_program(self.program, self.name, options=options)
+        turn = zlib.crc32(f"{kernel}{schedule}".encode()) % len(OTHER_WAYS)
+        self.others: dict[str, Executable] = {}
+        for name, level in OTHER_WAYS if LONG else OTHER_WAYS[turn : turn + 1]:
+            if shutil.which(name) is not None:  # CI has both
+                with compiler(name):
+                    options = CompileOptions(opt_level=level)
+                    other = load_program(self.program, self.name, options=options)
+                self.others[f"{name} -O{level}"] = other
         (self.linear,) = programs(lowered.module)
 
     def __call__(self, *arrays: Array, **sizes: int) -> Array:
-        """The C's result, after it was found equal to the interpreter's."""
+        """The C's result, after all of it was found equal to the interpreter's."""
         result = self.compiled(*arrays, **sizes)
         outcome = self.linear.run(arrays, sizes, {0: result.shape})
         np.testing.assert_array_equal(bits(outcome.results[0]), bits(result))
+        for way, other in self.others.items():
+            np.testing.assert_array_equal(bits(other(*arrays, **sizes)), bits(result), way)
+        if LONG:
+            with tempfile.TemporaryDirectory() as folder:
+                call = Call(self.name, [np.asarray(a) for a in arrays], sizes)
+                ((checked,),) = run_sanitized(self.program, [call], Path(folder))
+            assert checked is not None
+            np.testing.assert_array_equal(bits(checked.reshape(result.shape)), bits(result))
         return result
 
 
