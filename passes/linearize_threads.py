@@ -19,32 +19,32 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
     FunctionType,
-    IntegerAttr,
     StringAttr,
     i1,
 )
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region
 
-from uopc.dialects import kernel, loop
-from uopc.dialects.index_expr import as_expr
+from uopc.dialects import loop
+from uopc.dialects.index_expr import Expr, as_expr, at_least
 from uopc.passes.linearizer import Linearizer
 from uopc.passes.loop_dag import LoopDag
 from uopc.passes.loop_placement import Placement, Statement
-from uopc.passes.loop_scopes import Scope
-from uopc.passes.scalar_builder import CMPI, INDEX, ScalarBuilder
+from uopc.passes.loop_scopes import Scope, Scopes
+from uopc.passes.scalar_builder import CMPI, INDEX
+from uopc.passes.whole_steps import whole_steps
 
 
 def linearize_parts(dag: LoopDag) -> list[func.FuncOp] | None:
     """The two functions of a kernel that threads share; None for one that has no such range.
 
-    The range has to be the outermost loop of everything, and of a known number of steps.
+    The range has to be the outermost loop of everything, and end at a number or at sizes.
     """
-    op, linearizer = dag.kernel, _PartLinearizer(dag)
+    linearizer = _PartLinearizer(dag)
     if linearizer.range is None:
         return None
     part = linearizer.function()
-    part.sym_name = StringAttr(f"{op.sym_name.data}$part")
-    return [part, _all_parts(op, part, linearizer.steps)]
+    part.sym_name = StringAttr(f"{dag.kernel.sym_name.data}$part")
+    return [part, _all_parts(dag, part, linearizer.end)]
 
 
 class _PartLinearizer(Linearizer):
@@ -54,7 +54,7 @@ class _PartLinearizer(Linearizer):
         super().__init__(dag)
         self.placed = Placement(self.dag).statements
         self.range = self._thread_range()
-        self.steps = 0 if self.range is None else self.range.constant_end or 0
+        self.end = as_expr(0) if self.range is None else self.dag.end_of(self.range)
         if self.range is not None:
             self.part = self.entry.insert_arg(INDEX, 0)
             self.part.name_hint = self.range.result.name_hint or "part"
@@ -64,7 +64,7 @@ class _PartLinearizer(Linearizer):
         if not first or first[0] is None or any(r is not first[0] for r in first):
             return None
         found = first[0]
-        if found.kind.data != "thread" or found.constant_end is None:
+        if found.kind.data != "thread" or self.dag.free_in([self.dag.end_of(found)]):
             return None
         bound = [s for s in self.placed if not s.home]
         alone = all(isinstance(s.op, loop.StoreOp) for s in bound)
@@ -72,9 +72,8 @@ class _PartLinearizer(Linearizer):
 
     def function(self) -> func.FuncOp:
         assert self.range is not None
-        end = self.dag.end_of(self.range)
-        whole = self.unguarded_steps(self.range, end)
-        if whole >= self.steps:
+        whole = self._whole_steps()
+        if whole is None or at_least(whole, self.end) is True:
             self._step(self.placed, self.entry)
         else:
             self._guarded_step(whole)
@@ -89,6 +88,13 @@ class _PartLinearizer(Linearizer):
             arg_attrs=ArrayAttr(attributes),
         )
 
+    def _whole_steps(self) -> Expr | None:
+        """How many first steps need no guard; None where it is not known that some do not."""
+        assert self.range is not None
+        if self.end.as_int() is not None:
+            return as_expr(self.unguarded_steps(self.range, self.end))
+        return whole_steps(self.scopes, self.range, self.end)
+
     def _step(self, group: list[Statement], block: Block) -> None:
         assert self.range is not None
         self.scopes.stack.append(Scope(self.range, self.part, block))
@@ -96,21 +102,22 @@ class _PartLinearizer(Linearizer):
         self.guarded(group, [], 1)
         self.scopes.stack.pop()
 
-    def _guarded_step(self, whole: int) -> None:
+    def _guarded_step(self, whole: Expr) -> None:
         """The steps that need no guard, and the others, as two branches."""
         assert self.range is not None
         properties: dict[str, Attribute] = {"predicate": CMPI["slt"]}
-        limit = self.scopes.index(as_expr(whole))
+        limit = self.scopes.index(whole)
         inside = self.scopes.root.builder.op(
             arith.CmpiOp, self.part, limit, result=i1, properties=properties
         )
         plain, rest = Block(), Block()
-        if whole:
-            self.scopes.shorten(self.range, as_expr(whole))
+        if whole.as_int() != 0:
+            self.scopes.shorten(self.range, whole)
             self._step(self.placed, plain)
             self.scopes.forget(self.range)
-        if self.steps - whole == 1:
-            self.scopes.fix(self.range, whole)
+        first = whole.as_int()
+        if first is not None and (self.end - whole).as_int() == 1:
+            self.scopes.fix(self.range, first)
         self._step(self.placed, rest)
         self.scopes.forget(self.range)
         plain.add_op(scf.YieldOp())
@@ -118,14 +125,16 @@ class _PartLinearizer(Linearizer):
         self.entry.add_op(scf.IfOp(inside, [], Region(plain), Region(rest)))
 
 
-def _all_parts(op: kernel.KernelOp, part: func.FuncOp, steps: int) -> func.FuncOp:
+def _all_parts(dag: LoopDag, part: func.FuncOp, end: Expr) -> func.FuncOp:
     """The function that takes the kernel's place and runs all parts."""
+    op = dag.kernel
     types = [a.type for a in part.body.block.args][1:]
     block = Block(arg_types=types)
     for argument, original in zip(block.args, op.block.args, strict=True):
         argument.name_hint = original.name_hint
-    builder = ScalarBuilder(block)
-    zero, last, one = (_index(builder, n) for n in (0, steps, 1))
+    scopes = Scopes(dag, block)
+    scopes.symbols.update(zip(op.symbol_vars, block.args, strict=False))
+    zero, last, one = (scopes.index(e) for e in (as_expr(0), end, as_expr(1)))
     body = Block(arg_types=[INDEX])
     body.args[0].name_hint = part.body.block.args[0].name_hint
     body.add_op(func.CallOp(part.sym_name.data, [body.args[0], *block.args], []))
@@ -143,7 +152,3 @@ def _all_parts(op: kernel.KernelOp, part: func.FuncOp, steps: int) -> func.FuncO
     if op.doc is not None:
         function.attributes["uopc.doc"] = StringAttr(op.doc.data)
     return function
-
-
-def _index(builder: ScalarBuilder, value: int) -> SSAValue:
-    return builder.attribute_constant(IntegerAttr(value, INDEX), INDEX)

@@ -5,14 +5,18 @@
     split i = it::thread i0:64 i1:16:vector       of one that is split already
 
 A part writes places of its own. Kernels whose outermost loop is a reduction, and those that
-update in order, stay with one thread.
+update in order, stay with one thread. Where a size is known at the call only, parts are of a size
+that pays for a thread, so that a small call is one part; or the least call pays as well.
 """
 
 from __future__ import annotations
 
 from math import prod
 
-from uopc.dialects import loop
+from uopc.dialects import kernel, loop
+from uopc.dialects.element_types import element_type
+from uopc.dialects.index_expr import as_expr
+from uopc.dialects.kernel_signature import buffer_of
 from uopc.dialects.schedule_text import Command, Mark, Order, Part, Split
 from uopc.passes.loop_dag import LoopDag
 from uopc.passes.schedule_facts import in_order, length, name_of, stores
@@ -31,7 +35,7 @@ def thread_commands(dag: LoopDag, chosen: list[Command]) -> list[Command]:
     is a part of a split among `chosen`, it is the split that changes."""
     op = dag.kernel
     seconds = max(op.flops.value.data / OPERATIONS_A_SECOND, op.bytes.value.data / BYTES_A_SECOND)
-    if seconds < PAYS_FROM_SECONDS or op.symbols.data or dag.guard_ranges:
+    if seconds < PAYS_FROM_SECONDS or dag.guard_ranges:
         return []
     written = stores(dag)
     if not written or any(isinstance(s, loop.UpdateOp) for s in dag.statements):
@@ -40,7 +44,10 @@ def thread_commands(dag: LoopDag, chosen: list[Command]) -> list[Command]:
         return []
     order = next((c for c in chosen if isinstance(c, Order)), None)
     free = in_order(dag, dag.free_of_statement[written[0]])
+    least = _least_seconds(op) if op.symbols.data else seconds
     if order is not None:
+        if least < PAYS_FROM_SECONDS:
+            return []
         first = order.names[0]
         split = next((c for c in chosen if isinstance(c, Split) and c.parts[0].name == first), None)
         if split is not None:
@@ -50,7 +57,12 @@ def thread_commands(dag: LoopDag, chosen: list[Command]) -> list[Command]:
         outer = free[0] if free else None
     if outer is None:
         return []
-    wanted = max(1, min(MOST_PARTS, int(seconds / PART_SECONDS)))
+    part_seconds = PART_SECONDS
+    if least < PAYS_FROM_SECONDS:
+        if outer.constant_end is not None:
+            return []
+        part_seconds = PAYS_FROM_SECONDS / 2  # so that what pays for no thread is one part
+    wanted = max(1, min(MOST_PARTS, int(seconds / part_seconds)))
     name = name_of(outer)
     for place, command in enumerate(chosen):
         if isinstance(command, Split) and command.range == name:
@@ -65,6 +77,18 @@ def thread_commands(dag: LoopDag, chosen: list[Command]) -> list[Command]:
         return [Mark(name, "thread")]
     parts = (Part(f"{name}0", None, "thread"), Part(f"{name}1", size, None))
     return [Split(name, parts)]
+
+
+def _least_seconds(op: kernel.KernelOp) -> float:
+    """About how long the least call takes: its sizes at their lower bounds."""
+    shares = (max(v.lower, 1) / max(v.upper, 1) for v in op.symbol_vars)
+    operations = op.flops.value.data * prod(shares, start=1.0)
+    moved = 0
+    for position, buffer in enumerate(op.buffers):
+        row = element_type(buffer_of(buffer).element_type)
+        sizes = (as_expr(size).bounds[0] for size in op.sizes_of_buffer(position))
+        moved += prod(sizes) * (row.bytes if row is not None else 1)
+    return max(operations / OPERATIONS_A_SECOND, moved / BYTES_A_SECOND)
 
 
 def _shared(command: Split, steps: int, wanted: int) -> Split:

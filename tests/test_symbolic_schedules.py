@@ -3,6 +3,7 @@ none up, with the bits of the interpreter of the same linear IR."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from uopc.dialects.kernel import KernelOp
 from uopc.dialects.locations import parse_text
 from uopc.frontend.compile import CompileRequest, lower, read_program
 from uopc.interpreters.programs import programs
+from uopc.passes import schedule_threads
 from uopc.passes.pipelines import PIPELINES
 from uopc.runtime.executable import load_program
 
@@ -105,6 +107,56 @@ def test_reductions(kind: str, element: str, axis: int) -> None:
             function = {"add": np.sum, "max": np.max, "min": np.min}[kind]
             wide = x.astype(np.float64) if element == "f32" else x
             np.testing.assert_allclose(got, function(wide, axis=axis), rtol=1e-5, atol=1e-5)
+
+
+def softmax() -> str:
+    """exp(x - max) over its sum, along rows."""
+    square, column, row = tensor("f32", "m", "n"), tensor("f32", "m", "1"), tensor("f32", "m")
+    return f"""
+func.func @f(%x: {square}) -> {square} {{
+  %m = utensor.reduce max %x axes [1] : {square}
+  %mc = utensor.reshape %m : {row} -> {column}
+  %me = utensor.expand %mc : {column} -> {square}
+  %d = utensor.sub %x, %me : {square}
+  %e = utensor.exp %d : {square}
+  %s = utensor.reduce add %e axes [1] : {square}
+  %sc = utensor.reshape %s : {row} -> {column}
+  %se = utensor.expand %sc : {column} -> {square}
+  %r = utensor.div %e, %se : {square}
+  func.return %r : {square}
+}}"""
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+@pytest.mark.parametrize(
+    ("text", "pays"),
+    [(softmax(), 2e-6), (reduction("max", 1, "f32"), 2e-7), (product("f32"), 0.0)],
+    ids=["softmax", "reduction", "product"],
+)
+def test_threads(text: str, pays: float, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts whose number is known at the call only: around whole ones, none, and one."""
+    monkeypatch.setattr(schedule_threads, "PAYS_FROM_SECONDS", pays)
+    monkeypatch.setenv("UOPC_THREADS", str(threads))
+    run = Both(text)
+    assert "_use_threads" in run.compiled.source
+    for m, n, k in SIZES if "axes [2]" in text else [(m, 31, 0) for m in range(MOST + 1)]:
+        shapes = [(m, k), (k, n)] if "axes [2]" in text else [(m, n)]
+        run(*(RNG.standard_normal(s).astype(np.float32) for s in shapes))
+
+
+def test_the_parts_of_an_open_number_of_rows() -> None:
+    """A part is as much work as pays for a thread, so that few rows are one part."""
+    wide = "tensor<?x512xf32, #utensor.sizes<[m, 512], m = 0 to 4096>>"
+    text = f"""
+func.func @f(%x: {wide}) -> {wide} {{
+  %e = utensor.exp %x : {wide}
+  func.return %e : {wide}
+}}"""
+    (chosen,) = schedules(text)
+    part = re.search(r"split i = i0:thread i1:(\d+)", chosen)
+    assert part is not None and 20 < int(part[1]) < 500, chosen
+    few = text.replace("m = 0 to 4096", f"m = 0 to {int(part[1])}")
+    assert "thread" not in schedules(few)[0]
 
 
 def schedules(text: str) -> list[str]:

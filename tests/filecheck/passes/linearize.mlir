@@ -144,6 +144,27 @@ ukernel.kernel @parts ins(%x : memref<4x8xf32>) outs(%o : memref<4x8xf32>) {
 
 // -----
 
+// As many parts as a size says; those that need no guard are told apart in the part.
+ukernel.kernel @open sizes(%n = n = 0 to 99) ins(%x : memref<?x8xf32> of [n, 8]) outs(%o : memref<?x8xf32> of [n, 8]) {
+  %i = uloop.range (%n + 3) floordiv 4 max 25 thread
+  %i1 = uloop.range 4 unroll
+  %j = uloop.range 8
+  %v = uloop.load %x[%i * 4 + %i1, %j] : memref<?x8xf32>
+  uloop.store %v, %o[%i * 4 + %i1, %j] : memref<?x8xf32>
+  uloop.guard (%n - 1 - %i * 4 - %i1)
+}
+
+// CHECK-LABEL: func.func private @open$part(%i: index, %n: index, %x: memref<?x8xf32>
+// CHECK: %[[whole:.*]] = arith.divui %n, %{{.*}} : index
+// CHECK: arith.cmpi slt, %i, %[[whole]] : index
+// CHECK: scf.if
+// CHECK-LABEL: func.func private @open(%n: index, %x: memref<?x8xf32>
+// CHECK: %[[end:.*]] = arith.divui %{{.*}}, %{{.*}} : index
+// CHECK: "scf.parallel"(%{{.*}}, %[[end]], %{{.*}})
+// CHECK: func.call @open$part(%i, %n, %x, %o)
+
+// -----
+
 // Several values combined by a region, and an update in order under a condition.
 ukernel.kernel @update ins(%x : memref<8xf32>, %at : memref<8xi32>) outs(%o : memref<4xf32>) {
   %i = uloop.range 4
