@@ -35,6 +35,7 @@ from uopc.passes.loop_tiles import (
     is_simpler_flat,
     keep_row,
     places_read,
+    reads_past_rows,
 )
 from uopc.passes.loop_values import Values
 from uopc.passes.scalar_builder import INDEX
@@ -417,7 +418,8 @@ class Linearizer:
         shape = list(kernel.buffer_of(op.result).get_shape())
         places = places_read(self.dag, op)
         flat = places > prod(shape) or is_simpler_flat(self.dag, op.result)
-        stored = [places] if flat else shape
+        flat = flat or reads_past_rows(self.dag, op)
+        stored = [max(places, prod(shape))] if flat else shape
         made = memref.AllocaOp.get(op.value.type, shape=stored)
         self.scopes.top.block.add_op(made)
         made.memref.name_hint = op.result.name_hint or "tile"

@@ -29,6 +29,13 @@ def problem_of(dag: LoopDag) -> tuple[str, str] | None:
                 f"'{name}' would be written out {_copies(free)} times",
                 f"expected at most {MAX_COPIES_OF_A_VALUE} unrolled copies of a value",
             )
+    for free in dag.free_of_statement.values():
+        vectors = [_name(r) for r in free if r.kind.data == "vector"]
+        if len(vectors) > 1:
+            return (
+                f"what is stored varies along the vectors {', '.join(sorted(vectors))}",
+                "expected at most one range of kind vector around a store",
+            )
     for op in dag.position:
         found = _problem_of_op(dag, op)
         if found is not None:

@@ -66,6 +66,17 @@ def places_read(dag: LoopDag, op: loop.TileOp) -> int:
     return places
 
 
+def reads_past_rows(dag: LoopDag, op: loop.TileOp) -> bool:
+    """Whether lanes read behind the end of a row, where the next one or spare places lie."""
+    shape = buffer_of(op.result).get_shape()
+    for use in op.result.uses:
+        if isinstance(use.operation, loop.ReadOp):
+            expressions = dag.expressions(use.operation.map, use.operation.indices)
+            if any(e.bounds[1] >= n for e, n in zip(expressions, shape, strict=True)):
+                return True
+    return False
+
+
 def flattened(block: Block, buffer: SSAValue) -> SSAValue:
     """A buffer as one of rank 1; the view is added to a block."""
     type_ = buffer_of(buffer)

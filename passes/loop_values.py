@@ -34,7 +34,7 @@ from uopc.passes.loop_pairs import make_pair
 from uopc.passes.loop_prefetch import ask_ahead
 from uopc.passes.loop_scopes import NO_LANES, Lanes, Scope, Scopes, unproven
 from uopc.passes.loop_tiles import flat_index, in_registers, read_row
-from uopc.passes.scalar_builder import INDEX, ScalarBuilder
+from uopc.passes.scalar_builder import INDEX, ScalarBuilder, scalar_load
 from uopc.passes.vector_types import integers, lane_type, positions, vector_type, width_of
 
 
@@ -334,7 +334,7 @@ class Values(Scopes):
         b = ScalarBuilder(block)
         if along is None:
             indices = [self.index(e) for e in expressions]
-            return b.append(_load_op(target, indices, element))
+            return b.append(scalar_load(target, indices, element))
         width = length_of(along)
         type_ = vector_type(element, width)
         shapes = [self.along(e, along) for e in expressions]
@@ -356,7 +356,7 @@ class Values(Scopes):
                 )
             )
         if not any(steps) and None not in steps:  # all lanes alike, where there are any
-            scalar = b.append(_load_op(target, indices, element))
+            scalar = b.append(scalar_load(target, indices, element))
             wide = b.append(vector.BroadcastOp.create(operands=[scalar], result_types=[type_]))
             return wide if lane is None else self._where(b, lane, wide, width, element)
         return self._gather(op, block, along, mask, lanes)
@@ -423,11 +423,11 @@ class Values(Scopes):
                 continue
             indices = [self.index(e) for e in at]
             if not needed:
-                parts.append(b.append(_load_op(target, indices, element)))
+                parts.append(b.append(scalar_load(target, indices, element)))
                 continue
             condition = self.all_at_least_zero(needed)
             valid = Block()
-            loaded = ScalarBuilder(valid).append(_load_op(target, indices, element))
+            loaded = ScalarBuilder(valid).append(scalar_load(target, indices, element))
             valid.add_op(scf.YieldOp(loaded))
             branch = scf.IfOp(
                 condition, [element], Region(valid), Region(Block([scf.YieldOp(zero)]))
@@ -444,10 +444,13 @@ class Values(Scopes):
         unrolled = [r for r in own if r.kind.data == "unroll"]
         unrolled.sort(key=self.dag.position.__getitem__)
         along = next((r for r in own if r.kind.data == "vector"), None)
+        guards = guards_of(self, own, self.open_ranges | self.dag.free[op.results[0]] | own)
+        around = self.dag.free_in(guards) & self.open_ranges
+        scope = self.scope_of(self.dag.free[op.results[0]] | around)
         level: list[list[SSAValue]] = []
         for numbers in product(*(range(length_of(r)) for r in unrolled)):
             copy = {**lanes, **dict(zip(unrolled, numbers, strict=True))}
-            values = self._unmasked(op, own, along, copy)
+            values = self._unmasked(op, own, along, copy, scope)
             if values is not None:
                 level.append(values)
         if not level:  # nothing is combined, here or ever
@@ -475,7 +478,7 @@ class Values(Scopes):
         return [self.root.builder.attribute_constant(constant, type_)]
 
     def _unmasked(
-        self, op: loop.ReduceOp, own: Ranges, along: loop.RangeOp | None, copy: Lanes
+        self, op: loop.ReduceOp, own: Ranges, along: loop.RangeOp | None, copy: Lanes, scope: Scope
     ) -> list[SSAValue] | None:
         """The values of one copy, with the identity where a guard says that there is none."""
         visible = self.open_ranges | frozenset(copy) | own
@@ -499,17 +502,17 @@ class Values(Scopes):
         if mask.scalar:
             scalar = self.all_at_least_zero(mask.scalar)
             if width is not None:
-                scalar = self.as_vector(scalar, width, self.open_ranges)
+                scalar = self.as_vector(scalar, width, self.dag.free_in(mask.scalar))
             if condition is None:
                 condition = scalar
             else:
-                condition = self.top.builder.op(arith.AndIOp, condition, scalar)
+                condition = scope.builder.op(arith.AndIOp, condition, scalar)
         assert condition is not None
         neutral = self.identities(op, copy)
         if width is not None:
             neutral = [self.as_vector(v, width, self.open_ranges) for v in neutral]
         return [
-            self.top.builder.select(condition, value, other)
+            scope.builder.select(condition, value, other)
             for value, other in zip(values, neutral, strict=True)
         ]
 
@@ -594,7 +597,3 @@ class Values(Scopes):
 
 
 _NO_OVERFLOW = arith.IntegerOverflowAttr("none")
-
-
-def _load_op(buffer: SSAValue, indices: Sequence[SSAValue], type_: Attribute) -> memref.LoadOp:
-    return memref.LoadOp.create(operands=[buffer, *indices], result_types=[type_])

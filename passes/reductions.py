@@ -6,7 +6,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Region, SSAValue
 
 from uopc.dialects.element_types import ELEMENT_TYPES, ElementType, element_type, signless
-from uopc.dialects.loop import ReduceOp, YieldOp
+from uopc.dialects.loop import PRODUCT_KINDS, ReduceOp, YieldOp
 from uopc.passes.scalar_builder import ScalarBuilder
 
 _BOOLEAN_KINDS = {"add": "xor", "mul": "and", "max": "or", "min": "and"}
@@ -26,7 +26,7 @@ def identity(kind: str, row: ElementType) -> float | int:
 
     Scalar kinds are accepted too: `umax` and `umin` of a signless type, `fma` and `dot`.
     """
-    if kind in ("add", "or", "xor", "fma", "dot"):
+    if kind in ("add", "or", "xor", *PRODUCT_KINDS):
         return 0
     if kind == "mul":
         return 1

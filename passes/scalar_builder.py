@@ -6,10 +6,11 @@ much (and this is most of what a lowering does).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, cast
 
-from xdsl.dialects import arith, func, math
+from xdsl.dialects import arith, func, math, memref
 from xdsl.dialects.builtin import IndexType, IntegerAttr, LocationAttr, f32, f64, i1, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
@@ -137,3 +138,8 @@ class ScalarBuilder:
 
     def _call_fmod(self, x: SSAValue, y: SSAValue) -> SSAValue:
         return self.append(func.CallOp(FMOD, [x, y], [f64]))
+
+
+def scalar_load(buffer: SSAValue, indices: Sequence[SSAValue], type_: Attribute) -> memref.LoadOp:
+    """A memref.load, without asking the buffer's type for the element's."""
+    return memref.LoadOp.create(operands=[buffer, *indices], result_types=[type_])

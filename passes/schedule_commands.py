@@ -276,7 +276,29 @@ class _Fuse(LoopRewriter):
                 raise bad_schedule(
                     command, "both ranges run around the same computation", "they are independent"
                 )
+        if self.range is not self.into:
+            self._check_apart(command)
         self.first: Expr | None = None
+
+    def _check_apart(self, command: text.Fuse) -> None:
+        """Refuse where one range would run inside of itself, or under the other's guards."""
+        pair = (self.range, self.into)
+        leaves = {self.leaf(r) for r in pair}
+        if any(condition.leaves & leaves for condition, _ in self.dag.guard_ranges):
+            raise bad_schedule(
+                command, "a guard says where one of the ranges has steps", "fuse before splitting"
+            )
+        for binder in self.dag.position:
+            if not isinstance(binder, loop.ReduceOp | loop.TileOp):
+                continue
+            for own, other in (pair, pair[::-1]):
+                if own in own_ranges(binder) and other in ranges_around_readers(self.dag, binder):
+                    name = own.result.name_hint
+                    raise bad_schedule(
+                        command,
+                        f"what runs over '{name}' is read inside of the other range",
+                        "expected ranges of loops that stand beside one another",
+                    )
 
     def on_range(self, op: loop.RangeOp) -> Expr:
         if op not in (self.range, self.into):
@@ -295,6 +317,23 @@ def ranges_of(dag: LoopDag, op: Operation) -> Ranges:
     if isinstance(op, loop.ReduceOp | loop.TileOp):
         found |= own_ranges(op)
     return frozenset(found)
+
+
+def ranges_around_readers(dag: LoopDag, op: loop.ReduceOp | loop.TileOp) -> Ranges:
+    """All ranges that run around what is computed from the results of an op."""
+    found: Ranges = frozenset()
+    pending: list[SSAValue] = list(op.results)
+    seen: set[Operation] = set()
+    while pending:
+        for use in pending.pop().uses:
+            user = use.operation
+            while user not in dag.position and (around := user.parent_op()) is not None:
+                user = around  # in the region of a reduction
+            if user not in seen:
+                seen.add(user)
+                found |= ranges_of(dag, user)
+                pending += user.results
+    return found
 
 
 class _Mark(LoopRewriter):

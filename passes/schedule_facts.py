@@ -7,6 +7,7 @@ from math import prod
 from types import UnionType
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 
 from uopc.dialects import loop
@@ -156,11 +157,12 @@ def stores(dag: LoopDag) -> list[loop.StoreOp]:
 
 
 def product_of(op: loop.ReduceOp) -> arith.MulfOp | None:
-    """The multiplication that a reduction sums; of halves the one that is widened to be summed."""
+    """The multiplication that a reduction sums; of halves the one that is widened to f32 for it,
+    whose rounding may be left out. In a sum of f64 it may not, and it is no product of f64."""
     if op.kind is None or op.kind.data != "add":
         return None
     owner = op.values[0].owner
-    if isinstance(owner, arith.ExtFOp):
+    if isinstance(owner, arith.ExtFOp) and owner.result.type == f32:
         owner = owner.input.owner
     return owner if isinstance(owner, arith.MulfOp) else None
 

@@ -54,7 +54,7 @@ class ApplyPair(LoopRewriter):
                 raise bad_schedule(
                     self.command,
                     f"what runs over '{name}' is no sum of products of bf16",
-                    "expected it before contract and tile, and factors of bf16",
+                    "expected it before contract and tile, factors of bf16 and a sum of f32",
                 )
         if len(binders) != 1 or is_gathered(self.dag, self.target):
             what = "several sums run" if binders else "no sum runs"
@@ -62,6 +62,13 @@ class ApplyPair(LoopRewriter):
                 what = "an index that is loaded depends on it: nothing pairs"
             raise bad_schedule(
                 self.command, f"{what} over '{name}'", "expected one sum's own range"
+            )
+        leaf = self.leaf(self.target)
+        if any(leaf in condition.leaves for condition, _ in self.dag.guard_ranges):
+            raise bad_schedule(
+                self.command,
+                f"a guard says where '{name}' has steps",
+                "expected the range before it is split",
             )
         (reduction,) = binders
         assert isinstance(reduction, loop.ReduceOp)
@@ -98,15 +105,17 @@ class ApplyPair(LoopRewriter):
         self.condition = [] if self.odd is None else [self.odd]
         high = self.clone_value(factor, {self.leaf(self.target): self.half * 2 + 1})
         self.condition = []
-        high.name_hint = None
-        if self.odd is not None and not isinstance(factor.owner, loop.AccessOp):
+        if high is not low:
+            high.name_hint = None
+        masked = isinstance(factor.owner, loop.AccessOp) and self.target in self.dag.free[factor]
+        if self.odd is not None and not masked:
             high = self._or_zero(high)
         pair = self.loops.scalars.append(loop.PairOp(low, high))
         pair.name_hint = paired_name(factor)
         return pair
 
     def _or_zero(self, value: SSAValue) -> SSAValue:
-        """A second number that is computed of others than loads alone, 0 where there is none."""
+        """A second number that is no load of its own, 0 where there is none."""
         assert self.odd is not None
         row = element_type(value.type)
         assert row is not None

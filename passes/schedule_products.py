@@ -14,6 +14,8 @@ product of pairs; other halves are widened where they are packed.
 
 from __future__ import annotations
 
+from math import prod
+
 from xdsl.dialects.builtin import bf16
 from xdsl.ir import SSAValue
 
@@ -133,15 +135,13 @@ class _Product:
         self.direct = left.type == reduction.values[0].type
         """Whether the sum takes the factors as they are: not widened, nor in pairs."""
         self.paired = self._paired_range()
-        self.depth = 1
-        for range_op in self.own:
-            self.depth *= self._steps(range_op)
+        self.depth = prod(map(self._steps, self.own))
 
     def commands(self) -> list[Command]:
         dag, down, across = self.dag, self.down, self.across
         count = length(dag, down)
         columns = length(dag, across)
-        if columns < 2 or self.depth < 2:
+        if columns < 2 or prod(length(dag, r) for r in self.own) < 2:
             return []
         tile_rows, vectors = self._register_tile(count, columns)
         width = vectors * self.lanes

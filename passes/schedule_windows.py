@@ -21,7 +21,7 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from uopc.dialects import loop
-from uopc.dialects.index_expr import Expr, RangeVar, atom_expr
+from uopc.dialects.index_expr import Expr, RangeVar
 from uopc.dialects.schedule_text import Command, Contract, Mark, Order, Part, Split, Tile
 from uopc.passes.loop_dag import LoopDag, Ranges
 from uopc.passes.schedule_facts import in_order, is_neighbours, length, loads_of, name_of
@@ -75,7 +75,7 @@ def window_of(
         return None
     pairs: dict[loop.RangeOp, tuple[loop.RangeOp, int]] = {}
     for index in dag.expressions(loads[0].map, loads[0].indices):
-        found = _pair(index, own)
+        found = _moving_together(index, own)
         if found is not None:
             pairs[found[0]] = found[1:]
     if across not in pairs or pairs[across][1] != 1:
@@ -84,9 +84,9 @@ def window_of(
     rows = [r for r in pairs if r not in fixed and r.constant_end is not None]
     down = max(rows, key=lambda r: length(dag, pairs[r][0]), default=None)
     behind, step = (None, 1) if down is None else pairs[down]
-    sums = [atom_expr_of(dag, across) + atom_expr_of(dag, along)]
+    sums = [dag.index[across.result] + dag.index[along.result]]
     if down is not None and behind is not None:
-        sums.append(atom_expr_of(dag, down) * step + atom_expr_of(dag, behind))
+        sums.append(dag.index[down.result] * step + dag.index[behind.result])
     if beside_sums(dag, image, sums):
         return None
     # A row of the halo: all columns, and what the window reaches beside them, in whole vectors.
@@ -101,7 +101,9 @@ def window_of(
     return Window(across, along, down, behind, step, count)
 
 
-def _pair(index: Expr, own: list[loop.RangeOp]) -> tuple[loop.RangeOp, loop.RangeOp, int] | None:
+def _moving_together(
+    index: Expr, own: list[loop.RangeOp]
+) -> tuple[loop.RangeOp, loop.RangeOp, int] | None:
     """The range of the result, that of the sum and the step of an index that is
     step * result + sum + a number."""
     if len(index.terms) != 2:
@@ -115,12 +117,6 @@ def _pair(index: Expr, own: list[loop.RangeOp]) -> tuple[loop.RangeOp, loop.Rang
         if window in own and result not in own and single == 1 and step > 0:
             return result, window, step
     return None
-
-
-def atom_expr_of(dag: LoopDag, range_op: loop.RangeOp) -> Expr:
-    leaf = dag.index[range_op.result].leaf
-    assert leaf is not None
-    return atom_expr(leaf)
 
 
 def window_schedule(

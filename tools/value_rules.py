@@ -7,9 +7,10 @@ on those is too. The tolerance is, of the largest number among the results,
 
     (64 + 8 * sqrt(n)) * eps, or 8 * eps for f16 and bf16
 
-where n is the largest number of terms and eps the step of the type at 1; of bf16 n * 2**-126 more,
-since pairs of products take denormals for zeros. What follows a comparison,
-a rounding or a cast to integers of such a value may jump: one element in a thousand is let go.
+where n is the largest number of terms and eps the step of the type at 1; n * 2**-126 more where a
+pass has put products of bf16 into pairs, since these take denormals for zeros. What follows a
+comparison, a rounding or a cast to integers of such a value may jump: one element in a thousand is
+let go.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class Rule:
 
     kind: int = EXACT
     terms: int = 1
+    pairs: bool = False
+    """Whether products of bf16 are added in pairs afterwards."""
 
     def tolerance(self, dtype: np.dtype[Any]) -> float:
         """The largest difference, relative to the largest number of the result."""
@@ -63,9 +66,10 @@ class Rule:
         eps = float(_finfo(dtype).eps)
         return 8 * eps if dtype.itemsize == 2 else (64 + 8 * math.sqrt(self.terms)) * eps
 
-    def lost(self, dtype: np.dtype[Any]) -> float:
+    @property
+    def lost(self) -> float:
         """How far results may be apart beside that, since denormals count as zeros."""
-        return self.terms * 2.0**-126 if self.kind != EXACT and dtype.name == "bfloat16" else 0.0
+        return self.terms * 2.0**-126 if self.kind != EXACT and self.pairs else 0.0
 
 
 _NEAR_OVERFLOW = 1024.0
@@ -140,7 +144,7 @@ def difference(position: int, expected: Array, got: Array, rule: Rule) -> Differ
         got = got.view(expected.dtype)
     got = got.reshape(expected.shape)
     tolerance = rule.tolerance(expected.dtype)
-    wrong = _wrong(expected, got, tolerance, rule.lost(expected.dtype))
+    wrong = _wrong(expected, got, tolerance, rule.lost)
     count = int(wrong.sum())
     allowed = expected.size // 1000 if rule.kind == JUMP else 0
     if count <= allowed:
@@ -187,7 +191,8 @@ def rules_of(
     else:
         kind = max((taint.kind_of(op) for op in module.walk()), default=EXACT)
         kinds = dict.fromkeys(range(1 << 10), kind) if kind else {}
-    return {n: Rule(kind, taint.terms) for n, kind in kinds.items() if kind}
+    pairs = any(isinstance(op, loop.PairOp) for op in after.walk())
+    return {n: Rule(kind, taint.terms, pairs) for n, kind in kinds.items() if kind}
 
 
 def _is_linear(module: ModuleOp) -> bool:
@@ -314,7 +319,7 @@ class _Taint:
 
 
 def _sums(op: loop.ReduceOp) -> bool:
-    return op.kind is None or op.kind.data in ("add", "mul", "fma", "dot")
+    return op.kind is None or op.kind.data in ("add", "mul", *loop.PRODUCT_KINDS)
 
 
 def _length(index: SSAValue) -> int:

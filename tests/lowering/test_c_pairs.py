@@ -50,7 +50,8 @@ def numbers(count: int) -> tuple[np.ndarray[Any, Any], ...]:
 @pytest.mark.parametrize("lanes", [4, 8, 16])
 @pytest.mark.parametrize(
     ("compiler", "flags"),
-    [("gcc", ("-O0", *PLAIN)), ("clang", ("-O2", *PLAIN)), ("gcc", ("-O3", *INSTRUCTION, *PLAIN)),
+    [("gcc", ("-O0", *PLAIN)), ("clang", ("-O2", *PLAIN)),
+     ("gcc", ("-O3", "-masm=intel", *INSTRUCTION)),
      ("gcc", ("-O2", *INSTRUCTION)), ("clang", ("-O0", *INSTRUCTION))],
     ids=lambda v: v if isinstance(v, str) else " ".join(v)[:12],
 )  # fmt: skip

@@ -77,6 +77,12 @@ FAMILIES |= {
     "pairs, both transposed": paired(lambda a, b: a.T @ b.T, lambda n: [(n, 34), (35, n)]),
     "pairs, a batch": paired(Tensor.__matmul__, lambda n: [(2, 33, n), (2, n, 17)]),
     "pairs, of a layer": paired(lambda a, b: (a.relu() @ b).exp(), lambda n: [(33, n), (n, 20)]),
+    "no pairs in f64": Family(
+        lambda a, b: (a.unsqueeze(2) * b.unsqueeze(0)).sum(1, dtype="f64"),
+        lambda n: [(33, n), (n, 20)],
+        "bf16",
+        target="avx512bf16",
+    ),
     "pairs, convolution": paired(convolution, lambda n: [(1, n, 5, 7), (33, n, 3, 3)]),
 }
 

@@ -94,6 +94,24 @@ def test_a_factor_that_is_computed(depth: int) -> None:
     check(kernel, "pair k as kk; split j = j0 j1:8:vector", x, y, wide(one) @ wide(y))
 
 
+@pytest.mark.parametrize("depth", [3, 4])
+def test_a_factor_that_is_the_same_at_each_step(depth: int) -> None:
+    """At an odd end its second number is 0 as well, whatever it is: infinity times 0 is none."""
+    x, y = arrays((5, depth), (depth, 19))
+    x[:] = np.inf
+    y = np.abs(y)
+    kernel = product(depth).replace("%x[%i, %k]", "%x[%i, 0]")
+    assert (run_scheduled(kernel, "pair k as kk", x, y) == np.inf).all()
+
+
+@pytest.mark.parametrize("depth", [8, 12])
+def test_parts_of_a_whole_number_of_steps(depth: int) -> None:
+    x, y = arrays((5, depth), (depth, 19))
+    check(
+        product(depth), "split k = k0 k1:4; pair k1 as kk; order i j k0 kk", x, y, wide(x) @ wide(y)
+    )
+
+
 def test_not_a_number_behind_an_odd_end() -> None:
     """Only what is there is read: a place behind it may hold anything."""
     x, y = arrays((4, 8), (8, 16))
@@ -146,6 +164,11 @@ F32_PRODUCT = product(8).replace("bf16", "f32").replace("extf %p : f32 to f32", 
         (product(8).replace("bf16", "f16"), "pair k as kk",
          "what runs over 'k' is no sum of products of bf16"),
         (F32_PRODUCT, "pair k as kk", "what runs over 'k' is no sum of products of bf16"),
+        (product(8).replace("bf16 to f32", "bf16 to f64").replace("xf32>", "xf64>").replace(
+            "(%k) : f32", "(%k) : f64"), "pair k as kk",
+         "what runs over 'k' is no sum of products of bf16"),
+        (product(6), "split k = k0 k1:4; pair k0 as kk", "a guard says where 'k0' has steps"),
+        (product(9), "split k = k0 k1:4; pair k1 as kk", "a guard says where 'k1' has steps"),
         (product(8), "pair q as kk", "there is no range 'q'"),
         (product(8), "pair k as kk; split kk = k0:unroll k1:4:unroll",
          "a contracted sum would have no loop"),

@@ -19,7 +19,7 @@
 // LOOPS: vector.bitcast %{{.*}} : vector<16xi32> to vector<32xbf16>
 // LOOPS: x86vector.avx512.dot %{{.*}}, %{{.*}}, %{{.*}} : vector<32xbf16> -> vector<16xf32>
 // TEXT: #if defined(__AVX512BF16__)
-// TEXT-NEXT: __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+// TEXT-NEXT: __asm__("{{.}}vdpbf16ps %2, %1, %0|vdpbf16ps %0, %1, %2}" : "+v"(sum) : "v"(a), "v"(b));
 // TEXT: = dot_f32x16(
 ukernel.kernel @product ins(%x : memref<64x64xbf16>, %y : memref<64x64xbf16>) outs(%o : memref<64x64xbf16>) {
   %i = uloop.range 64
