@@ -267,7 +267,7 @@ def real(name: str, value: object, low: float = -math.inf, high: float = math.in
     """
     try:
         given = math.nan if isinstance(value, str | bytes) else float(cast("float", value))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         given = math.nan
     if not low <= given <= high:
         span = "" if low == -math.inf else f" of at least {low:g}"

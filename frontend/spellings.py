@@ -35,16 +35,26 @@ def _other_names(function: FunctionType) -> set[str]:
 
 
 def _spelled(function: FunctionType, name: str) -> Any:
-    others = _other_names(function)
+    names = _other_names(function)
+    others = [other for other in _OWN if other in names]
+    code = inspect.unwrap(function).__code__
+    places = {own: code.co_varnames.index(own) for own in _OWN.values() if own in code.co_varnames}
 
     @functools.wraps(function)
     def spelled(*args: Any, **kwargs: Any) -> Any:
-        for other in others & kwargs.keys():
+        given: dict[str, str] = {}
+        for other in others:
+            if other not in kwargs:
+                continue
             own = _OWN[other]
-            if own in kwargs:
+            by_place = places[own] < min(len(args), code.co_argcount)
+            if own in kwargs or own in given or by_place:
+                first = given.get(own, own)
                 raise bad(
-                    "wrong-argument", f"{name} is given {own} and {other}", "give one of them"
+                    "wrong-argument", f"{name} is given {first} and {other}", "give one of them"
                 )
+            given[own] = other
+        for own, other in given.items():
             kwargs[own] = kwargs.pop(other)
         return function(*args, **kwargs)
 

@@ -91,8 +91,11 @@ class CheckValues(Instrument):
         if module is not self._module:
             self._module = module
             self._subjects = {}
-            for program in programs(module):
+            found = programs(module)
+            for program in found:
                 self._start(program)
+            if not found:
+                _note("nothing is checked: there is no function or ukernel.plan to call")
         self._before = module.clone()
 
     def _start(self, program: Program) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import cast
 
 from uopc.frontend import autodiff
-from uopc.frontend.core import bad, real
+from uopc.frontend.core import bad, real, shown
 from uopc.frontend.tensor import Tensor
 
 
@@ -35,8 +36,17 @@ def clip_grad_norm_(
 
 
 def _parameters(params: Iterable[Tensor]) -> list[Tensor]:
-    """A tensor by itself as well, as torch takes it: walked through it would be its rows."""
-    return [params] if isinstance(params, Tensor) else list(params)
+    """A tensor by itself as well, as torch takes it: walked through it would be its rows.
+
+    Raises UopcError [wrong-argument] for what are no tensors.
+    """
+    if isinstance(params, Tensor):
+        return [params]
+    found: list[object] = list(params) if isinstance(cast("object", params), Iterable) else [params]
+    for each in found:
+        if not isinstance(each, Tensor):
+            raise bad("wrong-argument", f"parameters are {shown(each)}", "pass model.parameters()")
+    return cast("list[Tensor]", found)
 
 
 def _norm(grads: list[Tensor], norm_type: float) -> Tensor:

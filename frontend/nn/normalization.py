@@ -30,7 +30,7 @@ class LayerNorm(Module):
         self.shape = tuple(whole("a size of shape", n) for n in sizes)
         if not self.shape:
             raise bad("wrong-argument", "LayerNorm over no axes", "give the last axes' sizes")
-        self.eps = eps
+        self.eps = real("eps", eps)
         self.weight = constant(self.shape, 1.0, dtype) if elementwise_affine else None
         self.bias = constant(self.shape, 0.0, dtype) if elementwise_affine and bias else None
 
@@ -52,7 +52,7 @@ class RMSNorm(Module):
         dtype: DTypeLike = "f32",
     ) -> None:
         self.size = whole("size", size)
-        self.eps = eps
+        self.eps = real("eps", eps)
         self.weight = constant((self.size,), 1.0, dtype) if elementwise_affine else None
 
     def __call__(self, x: Operand) -> Tensor:
@@ -78,7 +78,7 @@ class GroupNorm(Module):
             raise bad("wrong-argument", f"{channels} channels in {groups} groups")
         self.groups = groups
         self.channels = channels
-        self.eps = eps
+        self.eps = real("eps", eps)
         self.weight = constant((channels,), 1.0, dtype) if affine else None
         self.bias = constant((channels,), 0.0, dtype) if affine else None
 
@@ -118,7 +118,7 @@ class BatchNorm(Module):
     ) -> None:
         channels = whole("channels", channels)
         self.channels = channels
-        self.eps = eps
+        self.eps = real("eps", eps)
         self.momentum = None if momentum is None else real("momentum", momentum)
         self.weight = constant((channels,), 1.0, dtype) if affine else None
         self.bias = constant((channels,), 0.0, dtype) if affine else None

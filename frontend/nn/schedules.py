@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
-from uopc.frontend.core import bad, real, tensor, whole
+from uopc.frontend.core import bad, real, shown, tensor, whole
 from uopc.frontend.nn.optim import Optimizer
 from uopc.frontend.tensor import Tensor
 
@@ -85,6 +85,9 @@ class LambdaLR(LRSchedule):
     """Any function of the number of steps."""
 
     def __init__(self, optimizer: Optimizer, function: Callable[[int], float]) -> None:
+        if not callable(cast("object", function)):
+            raise bad("wrong-argument", f"the function of a schedule is {shown(function)}",
+                      "expected one from the number of steps to a factor")  # fmt: skip
         self.function = function
         super().__init__(optimizer)
 
@@ -107,6 +110,8 @@ class MultiStepLR(LRSchedule):
     """gamma times less at each of some steps."""
 
     def __init__(self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1) -> None:
+        if not isinstance(cast("object", milestones), Iterable):
+            raise bad("wrong-argument", f"milestones are {shown(milestones)}", "expected several")
         self.milestones = sorted(whole("a milestone", n) for n in milestones)
         self.gamma = real("gamma", gamma)
         super().__init__(optimizer)

@@ -438,3 +438,17 @@ def test_axes_may_have_the_names_of_torch_and_numpy():
     )
     with pytest.raises(TypeError, match="dim"):  # as Python says it: relu has no axis
         x.relu(dim=0)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: x.sum(0, dim=1), "sum is given axis and dim"),
+        (lambda x: x.sum(axis=0, dim=1), "sum is given axis and dim"),
+        (lambda x: x.sum(dim=0, dims=1), "sum is given dim and dims"),
+        (lambda x: x.sum(0, True, keepdims=True), "sum is given keepdim and keepdims"),
+    ],
+)
+def test_both_spellings_at_once_are_refused(call: Any, words: str) -> None:
+    with pytest.raises(UopcError, match=words):
+        call(Tensor([[1.0, 2.0]]))

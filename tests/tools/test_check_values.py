@@ -355,3 +355,38 @@ def test_the_command_itself(tmp_path):
     done = subprocess.run([*command, "--check-values"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert "func.func @sums" in done.stdout
+
+
+def test_pairs_of_bf16_are_right(tmp_path, capsys):
+    """Special values among the inputs, odd and even depths, at every pass down to loops."""
+    for depth in (2, 3, 4, 17):
+        file = tmp_path / f"pairs{depth}.mlir"
+        a, b, c = f"33x{depth}", f"{depth}x16", "33x16"
+        cube = f"tensor<33x16x{depth}xbf16>"
+        file.write_text(f"""
+func.func @f(%a: tensor<{a}xbf16>, %b: tensor<{b}xbf16>) -> tensor<{c}xbf16> {{
+  %t = utensor.permute %b [1, 0] : tensor<{b}xbf16>
+  %a3 = utensor.reshape %a : tensor<{a}xbf16> -> tensor<33x1x{depth}xbf16>
+  %ae = utensor.expand %a3 : tensor<33x1x{depth}xbf16> -> {cube}
+  %b3 = utensor.reshape %t : tensor<16x{depth}xbf16> -> tensor<1x16x{depth}xbf16>
+  %be = utensor.expand %b3 : tensor<1x16x{depth}xbf16> -> {cube}
+  %p = utensor.mul %ae, %be : {cube}
+  %c = utensor.reduce add %p axes [2] : {cube}
+  func.return %c : tensor<{c}xbf16>
+}}""")
+        passes = "uopc-cpu-native"
+        words = [str(file), "-p", passes, "--target-cpu", "avx512bf16", "--check-values=0"]
+        assert main(words) == 0, capsys.readouterr().err
+        assert ("x86vector.avx512.dot" in capsys.readouterr().out) == (depth != 3)
+
+
+def test_a_file_without_a_program_is_told(tmp_path, capsys):
+    file = tmp_path / "kernel.mlir"
+    file.write_text("""
+ukernel.kernel @k ins(%x : memref<4xf32>) outs(%o : memref<4xf32>) {
+  %i = uloop.range 4
+  %v = uloop.load %x[%i] : memref<4xf32>
+  uloop.store %v, %o[%i] : memref<4xf32>
+}""")
+    assert main([str(file), "-p", "apply-schedule", "--check-values"]) == 0
+    assert "nothing is checked" in capsys.readouterr().err

@@ -106,3 +106,10 @@ def test_from_linearize_on_bits_are_equal(run_pipeline):
     (program,) = programs(module)
     assert rules_of(module, program, "uopc-cse", module) == {}
     assert rules_of(module, program, "expand-math", module)[4].kind == SUM
+
+
+def test_pairs_of_bf16_may_lose_denormals():
+    expected, got = np.full(4, 2.0**-130, np.float32), np.zeros(4, np.float32)
+    assert difference(0, expected, got, Rule(SUM, 8)) is not None
+    assert difference(0, expected, got, Rule(SUM, 8, pairs=True)) is None
+    assert difference(0, expected * np.float32(2.0**10), got, Rule(SUM, 8, pairs=True)) is not None

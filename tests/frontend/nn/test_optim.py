@@ -206,6 +206,12 @@ def test_half_parameters_are_updated_in_f32():
         (lambda p: nn.CosineLR(nn.SGD([p]), "a"), "steps is 'a'"),
         (lambda p: nn.clip_grad_norm_([p], "a"), "max_norm is 'a'"),
         (lambda p: nn.LossScaler("a"), "scale is 'a'"),
+        (lambda p: nn.SGD([p], lr=10**400), "lr is a int"),
+        (lambda p: nn.clip_grad_norm_(5, 1.0), "parameters are 5"),
+        (lambda p: nn.clip_grad_value_(["a"], 1.0), "parameters are 'a'"),
+        (lambda p: nn.MultiStepLR(nn.SGD([p]), 5), "milestones is|milestones are 5"),
+        (lambda p: nn.LambdaLR(nn.SGD([p]), 3), "the function of a schedule is 3"),
+        (lambda p: nn.BatchNorm(3, eps="a"), "eps is 'a'"),
     ],
 )
 def test_wrong_arguments_are_told(make: Callable[[Tensor], Any], words: str):
