@@ -7,7 +7,7 @@
 
 Cut into kernels as other reductions are, scores and weights would go through memory. As one kernel
 they stay in the cache (passes/schedule_attention.py): a block of queries computes its scores
-once, in tiles. That takes that nothing else reads them, and that a block's tiles fit.
+once, in tiles. That takes that nothing else reads them, and that it pays: costs.py.
 """
 
 from __future__ import annotations
@@ -28,11 +28,7 @@ from uopc.passes.kernel_cut.accesses import (
     ranges_of,
     shape_of,
 )
-
-FEWEST_QUERIES = 8
-"""Lanes lie across the queries."""
-MOST_KEYS_BYTES = 20 << 10
-"""A row of weights; a block of 16 rows in three tiles of it takes 1 MiB."""
+from uopc.passes.kernel_cut.costs import attention_pays
 
 _ELEMENTWISE = frozenset(ELEMENTWISE_OPS)
 _REARRANGING = (ReshapeOp, ExpandOp, PermuteOp)
@@ -99,7 +95,7 @@ def _is_plain(access: Access) -> bool:
 
 
 def _fits(access: Access, other: frozenset[RangeVar], key: RangeVar) -> bool:
-    """Whether weights and the matrix have the axes they should, queries enough and keys few."""
+    """Whether weights and the matrix have the axes they should, of sizes for which it pays."""
     own = ranges_of(access)
     rows, columns = own - other, other - own
     if key not in own or key not in other or not rows or len(columns) != 1:
@@ -108,7 +104,7 @@ def _fits(access: Access, other: frozenset[RangeVar], key: RangeVar) -> bool:
     known = [n for n in sizes if n is not None]
     if len(known) != len(sizes):
         return False
-    return max(known[: len(rows)]) >= FEWEST_QUERIES and known[-1] * 4 <= MOST_KEYS_BYTES
+    return attention_pays(max(known[: len(rows)]), known[-1])
 
 
 def _take_rows(found: Attention, axis: int, at: Access) -> bool:

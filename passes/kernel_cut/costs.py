@@ -21,6 +21,11 @@ This holds where lanes compute it as they compute its reader, so all else is cut
 reduces too, a reduction of a reduction, and reads that are not along the innermost range, as of a
 sum over the last axis that is repeated along the first (1.1 to 6 times slower, at any size).
 
+Attention as one kernel computes nothing again, and saves what its scores and weights would travel,
+16 bytes for each query and key. It costs where a block's rows do not stay in the level 2 cache, so
+that they travel after all, or where lanes, which lie across the queries, have none. So it is fused
+from 8 queries on, with rows of weights of up to 20 KiB.
+
 The constants are measured, best of many calls, on an AMD EPYC with AVX-512: x / x.sum(axis) and
 y * x.sum(axis) for 2 to 8 summed, 2 to 8 repeated and 64 to 2**20 kept elements, fused and cut.
 """
@@ -63,6 +68,17 @@ _CHEAP = (
 
 OP_LIMIT = 64
 """A kernel of more ops than this is not looked through; what it repeats is cut."""
+
+
+FEWEST_QUERIES = 8
+"""Lanes lie across the queries of attention."""
+MOST_KEYS_BYTES = 20 << 10
+"""A row of attention's weights; a block of 16 rows in three tiles of it takes 1 MiB."""
+
+
+def attention_pays(queries: int, keys: int) -> bool:
+    """Whether attention of so many queries and keys had better be one kernel."""
+    return queries >= FEWEST_QUERIES and keys * 4 <= MOST_KEYS_BYTES
 
 
 @dataclass(frozen=True)
