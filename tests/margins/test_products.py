@@ -49,9 +49,11 @@ FAMILIES = {
     ),
 }
 FAMILIES |= {
-    "a halo, width": Family(convolution, lambda n: [(2, 2, 4, n), (33, 2, 3, 3)], schedule="+"),
+    "a halo, width": Family(convolution, lambda n: [(2, 2, 4, n), (33, 2, 3, 3)]),
     "a halo, rows": Family(
-        lambda x, w: x.conv2d(w, stride=(2, 1)), lambda n: [(1, 2, n + 2, 34), (33, 2, 3, 3)]
+        lambda x, w: x.conv2d(w, stride=(2, 1)),
+        lambda n: [(1, 2, n + 2, 34), (33, 2, 3, 3)],
+        schedule="+",
     ),
     "a halo, window": Family(
         lambda x, w: x.conv2d(w), lambda n: [(1, 2, 7, 31 + n), (33, 2, 3, n)]

@@ -218,7 +218,9 @@ def reduced(op: t.ReduceOp, value: Array, error: Array) -> Array:
         vague = np.any((error > 0) & ~(error <= 0.01 * size), axis=axes)
         unsafe = (high > limit / 2) | (low < 2.0**-120 if acc.name == "f32" else low < 2.0**-1000)
         unsafe = unsafe | vague
-    bound = bound + np.where(exact, 0.0, ulp(result, row))
+    # A sum off by that much may be rounded where numbers stand twice as far apart.
+    reached = np.abs(result.astype(np.float64)) + np.where(np.isfinite(bound), bound, 0.0)
+    bound = bound + np.where(exact, 0.0, ulp(reached, row))
     bound = np.where(exact, 0.0, bound)
     final = np.abs(result.astype(np.float64)) + bound > FORMATS[row.name][2] * (1 - 2.0**-8)
     if row.name == "bf16":
