@@ -237,11 +237,7 @@ class _Product:
     def _windowed(self, window: Window, tile: tuple[int, int]) -> list[Command]:
         """Of the ranges of the result that are neither the window's nor the tile's, those of the
         image stand around the halo, the others in it."""
-        free = self.dag.free[self.reduction.results[0]] - {self.down, self.across}
-        others = in_order(self.dag, free - ({window.down} if window.down is not None else set()))
-        right = self.dag.free[self.right]
-        outer = [name_of(r) for r in others if r in right]
-        inner = [name_of(r) for r in others if r not in right]
+        outer, inner = self._around({self.down, self.across, window.down})
         label = self._label(self.right, "image")
         return window_schedule(
             self.dag, window, label, self.down, tile, self.lanes, self.own, outer, inner
@@ -443,9 +439,13 @@ class _Product:
 
     def _order(self, rows: list[str], j: str, panel: list[str], depth: list[str]) -> list[str]:
         """Ranges that both factors share, then those of the panel, then rows, then the depth."""
-        free = self.dag.free[self.reduction.results[0]]
-        others = in_order(self.dag, free - {self.down, self.across})
-        right = self.dag.free[self.right]
-        outer = [name_of(r) for r in others if r in right]
-        inner = [name_of(r) for r in others if r not in right]
+        outer, inner = self._around({self.down, self.across})
         return [*outer, j, *panel, *inner, *rows, *depth]
+
+    def _around(self, taken: set[loop.RangeOp | None]) -> tuple[list[str], list[str]]:
+        """The other ranges of the result: the right factor's, and those of the left alone."""
+        right = self.dag.free[self.right]
+        free = [r for r in self.dag.free[self.reduction.results[0]] if r not in taken]
+        others = in_order(self.dag, free)
+        outer = [name_of(r) for r in others if r in right]
+        return outer, [name_of(r) for r in others if r not in right]
